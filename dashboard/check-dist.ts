@@ -1,4 +1,4 @@
-/** Fails where `dist` is not what the sources give: `npm run build` makes it anew. */
+/** Fails if `dist` does not match the sources. Run `npm run build` to update it. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,6 +20,6 @@ async function contents(dir: string): Promise<string> {
 const isSame = (await contents(outDir)) === (await contents(join(root, 'dist')))
 await rm(outDir, { recursive: true })
 if (!isSame) {
-  console.error('dashboard/dist is not what the sources give: run `npm run build` in dashboard/')
+  console.error('dashboard/dist does not match the sources: run `npm run build` in dashboard/')
   process.exitCode = 1
 }

@@ -11,11 +11,11 @@ import './styles.css'
 applyTheme()
 guardDrops()
 
-/** Statuses of a session that has ended, or has gone on in another workspace: the shell asks who is signed in where. */
+/** Statuses if the session has ended or moved to another workspace: the shell then reads user and workspace again. */
 const OTHER_SESSION = [401, 403]
 const askAgain = (error: Error) => {
   const isOfSession = error instanceof RequestError && OTHER_SESSION.includes(error.status)
-  // A sign-in that fails ends no session.
+  // A failed sign-in does not end a session.
   if (isOfSession && queries.getQueryData(['me'])) void queries.invalidateQueries({ queryKey: ['me'] })
 }
 const queries: QueryClient = new QueryClient({

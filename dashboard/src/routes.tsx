@@ -15,7 +15,7 @@ import { Overview } from './pages/overview/Overview.tsx'
 import { Broken, Lost } from './shell/Lost.tsx'
 import { Shell } from './shell/Shell.tsx'
 
-/** Every address of the dashboard. All but the first page is loaded when it is opened. */
+/** Every route of the dashboard. Each page except the first is loaded when it is opened. */
 const root = createRootRoute()
 const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: Shell })
 const agents = createRoute({

@@ -3,7 +3,7 @@ import { useParams } from '@tanstack/react-router'
 import { AT_ONCE, useChange } from './change.ts'
 import { api, unwrap } from './client.ts'
 
-/** The agent that the address names. */
+/** The agent in the URL. */
 export function useAgent() {
   const { agentId } = useParams({ from: '/shell/dashboard/agents/$agentId' })
   const { data, error } = useQuery({
@@ -13,7 +13,7 @@ export function useAgent() {
   return { agentId, agent: data?.agent, error }
 }
 
-/** Restarts an agent; the steps of its start show by themselves. */
+/** Restarts an agent. The page shows the steps of the start without further calls. */
 export const useRestart = (agentId: string) =>
   useChange(() =>
     unwrap(api.POST('/v0/agents/{agentId}/restart', { params: { path: { agentId }, header: AT_ONCE } })),

@@ -1,9 +1,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 
-/** A header of requests that start an operation: the answer does not wait for its end, which events tell of. */
+/** Header for requests that start an operation: the API responds at once, and events report the end. */
 export const AT_ONCE = { Prefer: 'respond-async' }
 
-/** A change by the API: what is shown is read again behind it, also where it failed. */
+/** A mutation that refetches what the page shows afterwards, even if it failed. */
 export function useChange<Made, Given = void>(
   change: (given: Given) => Promise<Made>,
   onSuccess?: (made: Made) => void,

@@ -1,14 +1,14 @@
 import createClient from 'openapi-fetch'
 import type { paths } from './schema.ts'
 
-/** The API, as its own document types it. The session is a cookie; the header shows that this page asks. */
+/** The API, typed by its OpenAPI document. The session is a cookie; the header marks requests of this page. */
 export const api = createClient<paths>({ headers: { 'berth-session': '1' } })
 
 let shown: string | undefined
-/** Requests that are about the session, whichever workspace it is in. */
+/** Requests about the session, which do not depend on its workspace. */
 const OF_SESSION = /^\/v0\/(me|log(in|out)\b.*|sessions\/(move|join))$/
 
-/** Says for which workspace the page asks from now on: the session may go on in another one, by another tab. */
+/** Sets the workspace that later requests are for: another tab may switch the session to a different workspace. */
 export function showWorkspace(id: string | undefined): void {
   shown = id
 }
@@ -19,7 +19,7 @@ api.use({
   },
 })
 
-/** An answer that is no success, with the API's own message. */
+/** An unsuccessful response, with the API's message. */
 export class RequestError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -28,7 +28,7 @@ export class RequestError extends Error {
   }
 }
 
-/** The body of a success. @throws RequestError */
+/** The body of a successful response. @throws RequestError */
 export async function unwrap<T>(
   asked: Promise<{ data?: T; error?: unknown; response: Response }>,
 ): Promise<T> {

@@ -30,7 +30,7 @@ function set(change: Partial<Told>): void {
   for (const listener of listeners) listener()
 }
 
-/** Each event is sent at least once: one that is known already is left out. */
+/** Adds an event unless it is already known: the API sends each event at least once. */
 export function noteChange(change: Change): void {
   if (change.type === 'operation.progress' && change.data.state !== 'failed') return
   if (told.changes.some(({ id }) => id === change.id)) return
@@ -49,7 +49,7 @@ export function setLink(link: 'on' | 'off'): void {
   }
 }
 
-/** Forgets the events, which belong to one workspace: whoever signs in next must not see them. */
+/** Forgets the events. They belong to one workspace, and the next user to sign in must not see them. */
 export const forgetChanges = (): void => set({ changes: [] })
 
 const subscribe = (listener: () => void) => {

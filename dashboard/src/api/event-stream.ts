@@ -2,7 +2,7 @@ import { RequestError } from './client.ts'
 import type { Change } from './event-store.ts'
 import { serverEvents } from './server-events.ts'
 
-/** A part of the stream of events: an id, mostly with an event. */
+/** A part of the event stream: an id, usually with an event. */
 export interface Part {
   id?: string | undefined
   change?: Change | undefined
@@ -10,8 +10,8 @@ export interface Part {
 
 /**
  * Reads `GET /v0/events`.
- * @param options.opened is given the server's time when the stream is there.
- * @param options.heard is called whenever something arrives.
+ * @param options.opened receives the server's time when the stream opens.
+ * @param options.heard called for everything that arrives.
  * @throws RequestError
  */
 export async function* readEvents(

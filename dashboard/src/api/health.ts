@@ -3,10 +3,10 @@ import { api, RequestError } from './client.ts'
 import type { paths } from './schema.ts'
 
 type Health = paths['/readyz']['get']['responses'][200]['content']['application/json']
-/** No event tells of the health of parts. */
+/** No events report the health of the parts, so the page polls. */
 const HEALTH_MS = 30_000
 
-/** `/readyz` answers 503 where a part is down that Berth needs, with the same body. */
+/** `/readyz` returns 503 with the same body if a part that Berth needs is down. */
 async function readHealth(): Promise<Health> {
   const { data, error, response } = await api.GET('/readyz')
   const report = data ?? (error as unknown as Health | undefined)

@@ -1,8 +1,8 @@
-/** Which queries an event is about. */
+/** Maps events to the queries that they invalidate. */
 import type { QueryClient, QueryKey } from '@tanstack/react-query'
 import type { Change } from './event-store.ts'
 
-/** Events that come together are one reason to read again. */
+/** Events within this time cause a single refetch. */
 const TOGETHER_MS = 300
 const MAX_OPERATIONS = 5000
 
@@ -21,14 +21,14 @@ const KEYS: Record<string, QueryKey[]> = {
   webhook: [['webhooks']],
 }
 
-/** The keys of queries that read what an event is about. */
+/** The keys of the queries that an event invalidates. */
 export function keysOf({ type, data }: Change): QueryKey[] {
   const [sort = ''] = type.split('.')
   const keys = KEYS[sort] ?? []
   return typeof data.agentId === 'string' ? [...keys, ['agents', data.agentId], ['agents']] : keys
 }
 
-/** Reads again what events are about, together. */
+/** Collects the queries that events invalidate, and refetches them together. */
 export function collectReads(queries: QueryClient) {
   let due: QueryKey[] = []
   let isDue = false
@@ -44,14 +44,14 @@ export function collectReads(queries: QueryClient) {
       isDue = false
       for (const queryKey of new Set(now.map((one) => JSON.stringify(one)))) {
         const asked = JSON.parse(queryKey) as QueryKey
-        // The list of agents alone; what one of them has is under its own key.
+        // Only the list of agents: the data of each agent has its own key.
         const exact = asked.length === 1 && asked[0] === 'agents'
         void queries.invalidateQueries({ queryKey: asked, exact })
       }
     }, TOGETHER_MS)
   }
 
-  /** Progress needs no request: the event has it. A new state does: the event has neither times nor the error. */
+  /** The event contains the progress, so no request is needed. A new state needs one, for the times and the error. */
   const operation = ({ resource: { id }, data }: Change) => {
     const { step, progress, state, errorCode: error_code } = data
     queries.setQueriesData({ queryKey: ['operations'] }, (known: unknown) =>
@@ -73,7 +73,7 @@ export function collectReads(queries: QueryClient) {
   }
 }
 
-/** The same data, with what is new of an operation wherever it stands in there. */
+/** A copy of the data in which each occurrence of an operation has the new fields. */
 function patch(known: unknown, id: string, news: object): unknown {
   if (Array.isArray(known)) return known.map((one) => patch(one, id, news))
   if (typeof known !== 'object' || known === null) return known

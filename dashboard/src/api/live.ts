@@ -1,20 +1,20 @@
-/** Follows `GET /v0/events`: what is shown is read again when an event is about it. */
+/** Follows `GET /v0/events`, and refetches the data that an event is about. */
 import type { QueryClient } from '@tanstack/react-query'
 import { RequestError } from './client.ts'
 import { noteChange, setLink } from './event-store.ts'
 import { type Part, readEvents } from './event-stream.ts'
 import { collectReads } from './invalidation.ts'
 
-/** From how long ago events are shown when the page opens. */
+/** How far back events are shown when the page opens. */
 const BEFORE_MS = 15 * 60_000
-/** An id comes every 15 seconds: a stream that is silent for longer is dead. */
+/** The API sends an id every 15 seconds, so a stream that is silent for this long is dead. */
 const SILENCE_MS = 40_000
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 10_000
-/** Events older than that were there before the page read anything. */
+/** Events older than this happened before the page read anything. */
 const OLD_MS = 5000
 
-/** Returns what ends it. */
+/** @returns a function that stops following. */
 export function followChanges(queries: QueryClient): () => void {
   const stopped = new AbortController()
   void follow(queries, stopped.signal)
@@ -27,11 +27,11 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
   let after: string | undefined
   let failures = 0
   const began = performance.now()
-  /** Shortly before the page opened, by the server's clock: its stream may have opened much later. */
+  /** Shortly before the page opened, by the server's clock. The stream may have opened much later. */
   let since: number | undefined
   const opened = (date: number) => {
     failures = 0
-    // A stream that was cut off may go on in another workspace: another tab has gone there.
+    // After a disconnect, the session may be in another workspace, because another tab switched it.
     if (since !== undefined) reads.key(['me'])
     since ??= date - OLD_MS - (performance.now() - began)
     setLink('on')
@@ -47,10 +47,10 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
       }
     } catch (error) {
       const status = error instanceof RequestError ? error.status : undefined
-      // The session has ended: the shell asks who is signed in, and shows how to sign in.
+      // The session has ended: the shell reads the user again, and shows the sign-in page.
       if (status === 401) reads.key(['me'])
       if (status === 410) {
-        // Berth no longer keeps the events that were missed: everything is read again.
+        // Berth no longer keeps the missed events: refetch everything.
         after = undefined
         reads.all()
         continue
@@ -63,7 +63,7 @@ async function follow(queries: QueryClient, stopped: AbortSignal): Promise<void>
   }
 }
 
-/** The stream, until it is silent for too long, the network is gone, or nobody sees the page. */
+/** The stream, until it is silent for too long, the network is lost or the page is hidden. */
 async function* readWhileSeen(
   { from, after }: { from: string; after: string | undefined },
   stopped: AbortSignal,
@@ -89,12 +89,12 @@ async function* readWhileSeen(
   }
 }
 
-/** Browsers have few connections to a host: a page that nobody sees gives its own up, and catches up later. */
+/** Browsers limit connections per host, so a hidden page closes its stream and catches up later. */
 async function untilVisible(stopped: AbortSignal): Promise<void> {
   while (document.hidden && !stopped.aborted) await once(document, 'visibilitychange', stopped)
 }
 
-/** Ends early when the network is back. */
+/** Waits, but at most until the network is back. */
 async function pause(ms: number, stopped: AbortSignal): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const over = new Promise<void>((resolve) => {

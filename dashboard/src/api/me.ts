@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from './client.ts'
 
-/** Every part that asks for rights would read it again when it is shown. */
+/** Otherwise every component that checks rights would refetch the user when it mounts. */
 const FRESH_MS = 60_000
 
-/** The user who is signed in; read again after each change, and when an answer says that the session has ended. */
+/** The signed-in user; refetched after each change, and when a response shows that the session has ended. */
 export const useMe = () =>
   useQuery({
     queryKey: ['me'],
@@ -13,7 +13,7 @@ export const useMe = () =>
     staleTime: FRESH_MS,
   })
 
-/** The rights of the user who is signed in. Pages offer nothing that is not allowed; the API checks all the same. */
+/** The rights of the signed-in user. Pages offer only what is allowed; the API checks every request anyway. */
 export function useRights() {
   const me = useMe().data?.data
   return {

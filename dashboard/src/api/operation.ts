@@ -1,12 +1,12 @@
 import { api, RequestError, unwrap } from './client.ts'
 
-/** Seconds that one request waits: an operation that takes longer is asked for again. */
+/** Seconds that one request waits. If the operation takes longer, the next request continues. */
 const WAIT_S = 30
 
 /**
- * Waits for the end of an operation that was started.
- * @param onStep told what it is doing.
- * @throws RequestError with its own message where it does not succeed.
+ * Waits for the end of an operation.
+ * @param onStep receives the current step.
+ * @throws RequestError with the operation's message if it does not succeed.
  */
 export async function finished(id: string, onStep: (step: string | null) => void): Promise<void> {
   for (let wait = 1; ; wait = Math.min(2 * wait, WAIT_S)) {

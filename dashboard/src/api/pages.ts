@@ -1,6 +1,6 @@
 import { type QueryKey, useInfiniteQuery } from '@tanstack/react-query'
 
-/** A list that comes in pages: what was read of it so far, and how to read more. */
+/** A paginated list: the items read so far, and a function that reads more. */
 export function usePages<Item>(
   queryKey: QueryKey,
   read: (pageToken: string | undefined) => Promise<{ items: Item[]; next: string }>,

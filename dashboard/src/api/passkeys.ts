@@ -1,4 +1,4 @@
-/** Passkeys: what the browser and the API have to say to each other to make one and to sign in by one. */
+/** Passkeys: the exchange between browser and API that creates one, and the exchange that signs in with one. */
 import { texts } from '../texts.ts'
 import { api, unwrap } from './client.ts'
 
@@ -6,7 +6,7 @@ type Json<T extends keyof typeof PublicKeyCredential> = Parameters<
   Extract<(typeof PublicKeyCredential)[T], (options: never) => unknown>
 >[0]
 
-/** Signs in by a passkey that the person chooses. @throws RequestError; Error where the browser got none. */
+/** Signs in with a passkey that the person chooses. @throws RequestError, or Error if the browser returned none */
 export async function signInByPasskey(): Promise<void> {
   const { data } = await unwrap(api.POST('/v0/login/passkey/options'))
   const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(
@@ -16,7 +16,7 @@ export async function signInByPasskey(): Promise<void> {
   await unwrap(api.POST('/v0/login/passkey', { body: { credential } }))
 }
 
-/** Makes a passkey, and has the API keep it. @throws RequestError; Error where the browser made none. */
+/** Creates a passkey, and registers it with the API. @throws RequestError, or Error if the browser created none */
 export async function addPasskey(name: string): Promise<void> {
   const { data } = await unwrap(api.POST('/v0/passkeys/options'))
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
@@ -26,7 +26,7 @@ export async function addPasskey(name: string): Promise<void> {
   await unwrap(api.POST('/v0/passkeys', { body: { name, credential } }))
 }
 
-/** As the API takes it; what is wrong with it, the API says. */
+/** The credential as JSON for the API, which validates it. */
 async function chosen(asked: Promise<Credential | null>) {
   const credential = await asked.catch((error: DOMException) => {
     throw new Error(error.name === 'InvalidStateError' ? texts.login.passkeyKnown : texts.login.passkeyNone)

@@ -1,14 +1,14 @@
-/** A server-sent event: a name with its data, or an id alone. */
+/** A server-sent event: a name with its data, or only an id. */
 export interface ServerEvent {
   id?: string | undefined
   name: string
-  /** JSON; '' where there is an id alone. */
+  /** JSON; '' if the event is only an id. */
   data: string
 }
 
 /**
- * The server-sent events of an answer (WHATWG HTML, 9.2), until it ends.
- * @param heard is called whenever something arrives, also for comments.
+ * The server-sent events of a response (WHATWG HTML, 9.2), until it ends.
+ * @param heard called for everything that arrives, including comments.
  */
 export async function* serverEvents(
   body: ReadableStream<Uint8Array>,

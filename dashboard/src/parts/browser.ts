@@ -14,7 +14,7 @@ const SYSTEMS = [
   ['Linux', 'Linux'],
 ] as const
 
-/** A browser by what it calls itself: `Firefox, Linux`; the beginning of that where it is none of those known here. */
+/** A short name for a user agent: `Firefox, Linux`; the first part of the user agent if it is unknown here. */
 export function browserName(userAgent: string): string {
   const named = [BROWSERS, SYSTEMS].flatMap(
     (names) => names.find(([part]) => userAgent.includes(part))?.[1] ?? [],

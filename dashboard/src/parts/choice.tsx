@@ -1,4 +1,4 @@
-/** A few ways to look at the same, of which one is chosen. */
+/** A choice between a few views of the same data. */
 export function Choice<T extends string>({
   label,
   options,
@@ -6,7 +6,7 @@ export function Choice<T extends string>({
   onChange,
 }: {
   label: string
-  /** Value and word of each. */
+  /** Value and label of each option. */
   options: readonly (readonly [T, string])[]
   value: T
   onChange: (value: T) => void

@@ -1,6 +1,6 @@
 import { CID } from 'multiformats/cid'
 
-/** The CID in a pasted text, which may be an address such as `ipfs://…` or `https://…/ipfs/…`; undefined if there is none. */
+/** The CID in a pasted text, which may be a URL such as `ipfs://…` or `https://…/ipfs/…`; undefined if none. */
 export const cidIn = (text: string): string | undefined =>
   text
     .trim()
@@ -9,7 +9,7 @@ export const cidIn = (text: string): string | undefined =>
 
 function isCid(text: string): boolean {
   try {
-    // In capitals it is base32 as well.
+    // Base32 may also be written in capitals.
     CID.parse(/^B[A-Z2-7]+$/.test(text) ? text.toLowerCase() : text)
     return true
   } catch {

@@ -8,7 +8,7 @@ import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 
 const look = EditorView.theme({
-  // As high as its text: the page scrolls, which any keyboard can.
+  // As high as its text: the page scrolls, which works with any keyboard.
   '&': { fontSize: '13px', color: 'var(--color-ink)' },
   '.cm-scroller': { fontFamily: 'ui-monospace, monospace' },
   '.cm-gutters': {
@@ -28,14 +28,14 @@ const colors = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null], color: 'var(--color-busy)' },
 ])
 
-/** An editor of JSON. It stands in a shadow root: there its styles are sheets, which the page's policy allows. */
+/** A JSON editor. It is in a shadow root, where its styles are style sheets, which the page's policy allows. */
 export function CodeEditor({
   label,
   value,
   onChange,
 }: {
   label: string
-  /** The first text; a later value replaces the text, unless it is the one that was typed. */
+  /** The initial text. A later value replaces the text unless it equals what was typed. */
   value: string
   onChange: (value: string) => void
 }) {

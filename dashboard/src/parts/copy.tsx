@@ -3,10 +3,10 @@ import { texts } from '../texts.ts'
 import { Icon } from './icon.tsx'
 import { Button } from './ui.tsx'
 
-/** How long it says how that went. */
+/** How long the result is shown. */
 const SHOWN_MS = 2000
 
-/** Browsers have a clipboard on https and localhost alone; elsewhere they do what the keys for copying do. */
+/** Browsers offer the clipboard only on https and localhost. Elsewhere this runs the command of the copy shortcut. */
 async function write(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const put = (event: ClipboardEvent) => {
@@ -14,7 +14,7 @@ async function write(text: string): Promise<void> {
     event.stopImmediatePropagation()
     event.clipboardData?.setData('text/plain', text)
   }
-  // Otherwise there is nothing to be copied where nothing is selected.
+  // Otherwise the browser does not copy if nothing is selected.
   const allow = (event: Event) => event.preventDefault()
   addEventListener('beforecopy', allow, { capture: true })
   addEventListener('copy', put, { capture: true })
@@ -39,7 +39,7 @@ function useCopy(text: string) {
   const copy = () =>
     void write(text).then(
       () => setResult('done'),
-      // A browser may refuse: the person has to copy it by hand.
+      // The browser may refuse: the person then has to copy by hand.
       () => setResult('failed'),
     )
   return { result: result && RESULTS[result], copy }
@@ -50,7 +50,7 @@ export function Copy({ text }: { text: string }) {
   return <Button onClick={copy}>{result?.said ?? texts.copy}</Button>
 }
 
-/** An id, as much of it as is to be seen, with a small button that copies all of it. */
+/** An id, possibly shortened, with a small button that copies all of it. */
 export function Id({ text, shown = text }: { text: string; shown?: string }) {
   const { result, copy } = useCopy(text)
   const label = result?.said ?? texts.copyOf(shown)

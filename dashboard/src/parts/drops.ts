@@ -1,4 +1,4 @@
-/** Files dropped where no page takes them. The browser would open them in place of the dashboard. */
+/** Handles files dropped outside an upload area, which the browser would open instead of the dashboard. */
 import { useEffect } from 'react'
 
 type Take = (transfer: DataTransfer) => void
@@ -22,7 +22,7 @@ export function guardDrops(): void {
   })
 }
 
-/** Takes files that are dropped on a page without an area for them. @param take undefined if nothing may be uploaded. */
+/** Accepts files dropped on a page without an upload area. @param take undefined if the user may not upload */
 export function useStrayDrops(take: Take | undefined): void {
   useEffect(() => {
     takeStray = take

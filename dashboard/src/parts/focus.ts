@@ -1,12 +1,12 @@
-/** So long after a dialog is closed a list is expected to lose the row that the dialog was about. */
+/** How long after a dialog closes its list may still lose the row that the dialog was about. */
 const WATCHED_MS = 10_000
 
-/** @returns gives the focus back from a dialog to what has it now, or to the heading of the page where that goes. */
+/** @returns a function that returns the focus to the element that has it now, or to the heading if that is removed. */
 export function rememberFocus(): (dialog: Element | null) => void {
   const had = document.activeElement
   return (dialog) => {
     const now = document.activeElement
-    // What the browser has given it to already keeps it.
+    // Keep the focus if the browser has already moved it.
     if (had instanceof HTMLElement && (now === document.body || dialog?.contains(now)))
       had.focus({ preventScroll: true })
     const watch = new MutationObserver(() => {

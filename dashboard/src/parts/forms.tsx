@@ -49,7 +49,7 @@ export function FormDialog({
 }: {
   title: string
   hint?: string
-  /** The word on the button. */
+  /** The label of the button. */
   submit: string
   saving: Saving
   look?: 'main' | 'danger'
@@ -79,7 +79,7 @@ export function FormDialog({
   )
 }
 
-/** A button that asks before it acts. */
+/** A button that asks for confirmation. */
 export function AskedButton({
   label,
   submit = label,
@@ -90,7 +90,7 @@ export function AskedButton({
   onConfirm,
 }: {
   label: string
-  /** The word on the dialog's button, where it is not the same. */
+  /** The label of the dialog's button, if it differs. */
   submit?: string
   title: string
   hint: string
@@ -119,7 +119,7 @@ export function AskedButton({
   )
 }
 
-/** Confirms the removal of an agent or many files, which cannot be undone: the button works once the name has been typed. */
+/** Confirms a removal that cannot be undone, of an agent or many files: the button works once the name is typed. */
 export function ConfirmByName({
   name,
   onConfirm,
@@ -127,7 +127,7 @@ export function ConfirmByName({
 }: {
   title: string
   hint: string
-  /** The name that has to be typed. */
+  /** The name to type. */
   name: string
   submit: string
   saving: Saving

@@ -1,4 +1,4 @@
-/** Lines of 24 by 24, in the colour of the text. */
+/** Line icons of 24 by 24, in the colour of the text. */
 const PATHS = {
   overview: 'M4 4h7v9H4zM13 4h7v5h-7zM13 11h7v9h-7zM4 15h7v5H4z',
   files: 'M6 3h8l5 5v13H6zM14 3v5h5',
@@ -36,7 +36,7 @@ export function Icon({ name, className = 'size-5' }: { name: IconName; className
   )
 }
 
-/** A button that is an icon; its words show when it is pointed at. */
+/** An icon button; its label shows on hover. */
 export function IconButton({
   icon,
   label,

@@ -19,7 +19,7 @@ function Away({ href, children }: { href?: string | undefined; children: ReactNo
   )
 }
 
-/** Headings of a text are none of the page's. */
+/** Headings of a text must not become headings of the page. */
 const headingOf =
   (size: string) =>
   ({ children }: { children?: ReactNode }) => <p className={`font-semibold ${size}`}>{children}</p>
@@ -27,7 +27,7 @@ const Heading = headingOf('')
 
 const components: Components = {
   a: ({ href, children }) => <Away href={href}>{children}</Away>,
-  // Fetching it would tell whoever wrote it that, and from where, it was read.
+  // Fetching the image would tell its author that the text was read, and from where.
   img: ({ src, alt }) => (
     <Away href={typeof src === 'string' ? src : undefined}>{texts.chat.image(alt ?? '')}</Away>
   ),
@@ -64,7 +64,7 @@ const components: Components = {
   ),
 }
 
-/** Markdown that somebody else wrote: no HTML of it, no images of other hosts, links that lead away safely. */
+/** Third-party Markdown: without its HTML, without images from other hosts, and with safe external links. */
 export function Markdown({ text }: { text: string }) {
   return (
     <div className="space-y-3 break-words text-sm leading-relaxed [&_blockquote]:border-line [&_blockquote]:border-l-2 [&_blockquote]:pl-3 [&_code]:font-mono [&_ol]:list-decimal [&_ol]:pl-5 [&_ul]:list-disc [&_ul]:pl-5">

@@ -2,7 +2,7 @@ import * as Dropdown from '@radix-ui/react-dropdown-menu'
 import type { ReactNode } from 'react'
 import { useMayChange } from './rights.tsx'
 
-/** A button with three dots that opens a menu of further actions. */
+/** A three-dot button that opens a menu of further actions. */
 export function Menu({
   label,
   children,
@@ -16,7 +16,7 @@ export function Menu({
   const mayChange = useMayChange()
   if (changes && !mayChange) return null
   return (
-    // Not modal: the lock of scrolling would put a <style> into the page, which its policy refuses.
+    // Not modal: the scroll lock would add a <style> to the page, which its policy refuses.
     <Dropdown.Root modal={false}>
       <Dropdown.Trigger
         aria-label={label}
@@ -28,7 +28,7 @@ export function Menu({
           <circle cx="13" cy="8" r="1.4" />
         </svg>
       </Dropdown.Trigger>
-      {/* Within the page's landmark, also for those who go from landmark to landmark. */}
+      {/* Inside the page's landmark, for people who navigate by landmarks. */}
       <Dropdown.Portal container={document.getElementById('content')}>
         <Dropdown.Content
           align="end"
@@ -59,7 +59,7 @@ export function MenuItem({
   const mayChange = useMayChange()
   if (changes && !mayChange) return null
   const select = ({ target }: Event) => {
-    // A dialog that opens now gives the focus back to what has it, and the menu is gone then.
+    // A dialog that opens now later returns the focus to its current owner, and the menu is gone by then.
     const menu = target instanceof Element && target.closest('[role=menu]')?.getAttribute('aria-labelledby')
     if (menu) document.getElementById(menu)?.focus()
     onSelect()

@@ -1,7 +1,7 @@
 import { texts } from '../texts.ts'
 import { Button } from './ui.tsx'
 
-/** Reads what is behind the end of a list. */
+/** A button that loads the next page of a list. */
 export function More({
   hasMore,
   isReading,

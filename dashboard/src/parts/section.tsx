@@ -1,6 +1,6 @@
 import { Children, type ReactNode, useId } from 'react'
 
-/** A part of a page under a heading, with what can be done there at its end. */
+/** A section of a page: a heading with actions at its end, and the content. */
 export function Section({
   title,
   hint,
@@ -31,7 +31,7 @@ export function Section({
   )
 }
 
-/** A list whose items stand in one box, a line between them. */
+/** A list whose items share one box, with a line between them. */
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
   return (
     <ul aria-label={label} className="divide-y divide-line rounded-xl border border-line bg-card">
@@ -50,7 +50,7 @@ export function Row({ children, actions }: { children: ReactNode; actions?: Reac
   )
 }
 
-/** A word beside a name, such as a version. */
+/** A word next to a name, such as a version. */
 export function Tag({ children }: { children: ReactNode }) {
   return (
     <span className="inline-block max-w-full truncate rounded border border-line bg-page px-1.5 py-px align-middle text-soft text-xs">
@@ -59,7 +59,7 @@ export function Tag({ children }: { children: ReactNode }) {
   )
 }
 
-/** A remark that is no error: what to know, and what can be done about it. */
+/** A note that is not an error: what to know, and what to do about it. */
 export function Note({ children, actions }: { children: ReactNode; actions?: ReactNode }) {
   return (
     <div
@@ -72,7 +72,7 @@ export function Note({ children, actions }: { children: ReactNode; actions?: Rea
   )
 }
 
-/** Facts in one line, a dot between them; those that are not there are left out. */
+/** Facts in one line, separated by dots; missing facts are left out. */
 export function Dotted({ children }: { children: ReactNode }) {
   const facts = Children.toArray(children).filter((fact) => fact !== '')
   return facts.map((fact, i) => (i === 0 ? fact : [' · ', fact]))

@@ -1,4 +1,4 @@
-/** On or off, at once. */
+/** An on/off switch that takes effect at once. */
 export function Switch({
   label,
   checked,

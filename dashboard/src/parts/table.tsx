@@ -1,9 +1,9 @@
 import type { CSSProperties, ReactNode } from 'react'
 
 /**
- * A table; on a phone or tablet each row is a block whose values stand below each other behind the names of their columns (styles.css).
+ * A table. On a phone or tablet each row is a block: one value per line, after the name of its column (styles.css).
  * `label` names it to screen readers.
- * @param numbers those of the columns whose values stand on the right: their cells have `numeric`.
+ * @param numbers the columns whose values are right-aligned; their cells have `numeric`.
  */
 export function Table({
   label,
@@ -42,7 +42,7 @@ export function Table({
   )
 }
 
-/** The names of the columns, as styles read them. */
+/** The column names as custom properties for the styles. */
 const namesOf = (columns: string[]) =>
   Object.fromEntries(columns.map((name, i) => [`--column-${i + 1}`, JSON.stringify(name)])) as CSSProperties
 

@@ -4,11 +4,11 @@ import { setTitle } from './title.ts'
 
 const isBelow = (path = '', other = '') => path.startsWith(`${other}/`)
 
-/** Pages of one thing, as links side by side; on a phone they scroll, and the one that is open is in view. */
+/** Links to the pages of one thing, side by side. On a phone they scroll, and the open page is in view. */
 export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { label: string })[] }) {
   const nav = useRef<HTMLElement>(null)
   const { pathname } = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the page that is open is told by the path
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the path decides which page is open
   useEffect(() => {
     const current = nav.current?.querySelector('[aria-current=page]')
     current?.scrollIntoView({ block: 'nearest', inline: 'center' })
@@ -26,7 +26,7 @@ export function Tabs({ label, tabs }: { label: string; tabs: (LinkProps & { labe
           <Link
             key={label}
             {...link}
-            // Pages below one of them are its own, but where they have tabs as well.
+            // A tab is active for all pages below it, except those that have their own tab.
             activeOptions={{ exact: tabs.some((other) => isBelow(other.to, link.to)), includeSearch: false }}
             className="-mb-px whitespace-nowrap border-transparent border-b-2 px-2 py-2.5 font-medium text-sm text-soft hover:text-ink aria-[current=page]:border-accent aria-[current=page]:text-accent"
           >

@@ -6,7 +6,7 @@ const listeners = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | undefined
 let passed = 0
 
-/** Calls a listener at each tick of the timer that all times of the page share. */
+/** Calls a listener at each tick of the timer that all times on the page share. */
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
   timer ??= setInterval(() => {
@@ -21,7 +21,7 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** When something was or will be, as people say it and as it goes on; the exact time when it is pointed at. */
+/** A relative time such as `3 minutes ago`, kept up to date; hovering shows the exact time. */
 export function Time({
   at,
   words = (when) => when,

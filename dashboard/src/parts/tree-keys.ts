@@ -1,12 +1,12 @@
 import type { KeyboardEvent } from 'react'
 
-/** Marks what has the focus in a row of a tree: a button with `aria-expanded` for a folder, anything else for a file. */
+/** Marks the focusable element of a tree row: a button with `aria-expanded` for a folder, anything else for a file. */
 export const TREE_ROW = { 'data-tree-row': '' }
 const ROW = '[data-tree-row]'
 
 /**
- * The arrow keys of a tree of nested lists: up and down between rows, right into a folder, which opens it, and left out of
- * it, which closes it. Home and End lead to its ends.
+ * Arrow keys in a tree of nested lists: up and down move between rows, right opens or enters a folder, left closes or
+ * leaves it. Home and End move to the first and last row.
  */
 export function moveInTree(event: KeyboardEvent<HTMLElement>): void {
   const rows = [...event.currentTarget.querySelectorAll<HTMLElement>(ROW)]

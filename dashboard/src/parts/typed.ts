@@ -1,11 +1,11 @@
 import { useEffect, useRef, useState } from 'react'
 
-/** Nothing is asked for each letter. */
+/** How long typing has to pause before a search. */
 const TYPING_MS = 250
 
 /**
- * A text that is looked for once typing pauses. It follows where what is looked for changes by itself: by a link, or the way back.
- * @param value what is looked for now.
+ * A search text that takes effect once typing pauses. It follows changes of the value from a link or the Back button.
+ * @param value the current search text.
  */
 export function useTyped(
   value: string,

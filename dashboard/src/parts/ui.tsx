@@ -1,4 +1,4 @@
-/** The small parts of every page. */
+/** The small components of every page. */
 import { type ComponentProps, type ReactNode, useEffect, useId, useLayoutEffect, useRef } from 'react'
 import { texts } from '../texts.ts'
 import { rememberFocus } from './focus.ts'
@@ -36,7 +36,7 @@ export function Button({
   )
 }
 
-/** A button that is off while its work is under way has the focus again after it: browsers take it away. */
+/** Returns the focus to a button after its work is done: browsers take it from disabled buttons. */
 function useKeptFocus(isOff: boolean) {
   const ref = useRef<HTMLButtonElement>(null)
   const hadFocus = useRef(false)
@@ -84,7 +84,7 @@ export function Field({ label, ...rest }: ComponentProps<'input'> & { label: str
 
 let isFirstPage = true
 
-/** A heading of a page, and what can be done there. Who comes from another page has the focus on it. */
+/** The heading of a page, and its actions. The heading gets the focus after navigation from another page. */
 export function PageHead({
   title,
   lead,
@@ -92,7 +92,7 @@ export function PageHead({
   children,
 }: {
   title: string
-  /** A picture before it. */
+  /** A picture before the heading. */
   lead?: ReactNode
   /** A note, in a line below. */
   note?: ReactNode
@@ -150,7 +150,7 @@ export function Empty({
   )
 }
 
-/** In place of a list that is being read. It shows only if that takes a moment, unless the reading always takes longer. */
+/** A placeholder for a list that is loading. It appears only after a moment, unless `atOnce`. */
 export function Loading({ atOnce = false }: { atOnce?: boolean }) {
   return (
     <div
@@ -198,7 +198,7 @@ const TONES: Record<string, string> = {
 const LIVE = ['running']
 const DONE = ['succeeded', 'success', 'pinned', 'verified']
 
-/** A state in a word, with a sign of its colour: a tick for what is done, a lit dot for what goes on, a dot for the rest. */
+/** A state as a word, with a sign in its colour: a tick if done, a lit dot if in progress, otherwise a dot. */
 export function State({ state, label = state }: { state: string; label?: string | undefined }) {
   return (
     <span
@@ -223,7 +223,7 @@ export function State({ state, label = state }: { state: string; label?: string 
   )
 }
 
-/** A dialog of the browser's own: it keeps the focus, and Escape closes it. */
+/** A native dialog: it keeps the focus, and Escape closes it. */
 export function Modal({
   title,
   onClose,
@@ -235,7 +235,7 @@ export function Modal({
 }) {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Before React takes the dialog out of the page: one that is open then gives the focus back to nobody.
+  // Runs before React removes the dialog: a dialog that is still open then does not return the focus.
   useLayoutEffect(() => {
     const dialog = ref.current
     const giveBack = rememberFocus()

@@ -4,7 +4,7 @@ import { FormDialog } from './forms.tsx'
 
 const t = texts.unsaved
 
-/** Asks before what was typed and is not saved gets lost: by another address, a reload or the tab's end. */
+/** Asks before unsaved input is lost through navigation, a reload or a closed tab. */
 export function Unsaved({ isOn }: { isOn: boolean }) {
   const { status, proceed, reset } = useBlocker({
     shouldBlockFn: () => isOn,

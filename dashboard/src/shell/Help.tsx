@@ -4,7 +4,7 @@ import { GO } from './keys.ts'
 
 const t = texts.shell
 
-/** Which keys there are. */
+/** Lists the keyboard shortcuts. */
 export function Help({ onClose }: { onClose: () => void }) {
   const pages = Object.keys(GO) as (keyof typeof GO)[]
   const rows: [string[], string][] = [

@@ -1,7 +1,7 @@
 import { useLink } from '../api/event-store.ts'
 import { texts } from '../texts.ts'
 
-/** Says when what is shown may be old, and when that is over. */
+/** Warns while the data shown may be stale, and reports when the stream is back. */
 export function LinkNotice() {
   const link = useLink()
   return (

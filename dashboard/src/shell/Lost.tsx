@@ -4,7 +4,7 @@ import { texts } from '../texts.ts'
 
 const t = texts.shell
 
-/** For an address that no page has; the router shows it in the shell. */
+/** The page for unknown addresses, which the router shows inside the shell. */
 export function Lost() {
   return (
     <>
@@ -18,7 +18,7 @@ export function Lost() {
   )
 }
 
-/** For a page that broke, and for one that could not be loaded, such as after an upgrade of Berth. */
+/** Replaces a page that failed, or that could not be loaded, for example after an upgrade of Berth. */
 export function Broken({ error }: { error: unknown }) {
   return (
     <>

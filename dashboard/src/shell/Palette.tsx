@@ -1,4 +1,4 @@
-/** ⌘K: pages, agents, files and what can be done, found by typing. Loaded when it is opened. */
+/** ⌘K: finds pages, agents, files and actions by typing. Loaded when it is opened. */
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
@@ -24,7 +24,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
-    // The dialog would give the focus to the list's frame, which comes first.
+    // Otherwise the dialog would focus the frame of the list, which comes first.
     input.current?.focus()
   }, [])
   const [typed, setTyped] = useState('')
@@ -63,7 +63,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
         <Command.Input
           ref={input}
           value={typed}
-          // The list compares spaces too, which come with a CID that is pasted.
+          // The list compares spaces too, and a pasted CID often includes some.
           onValueChange={(text) => setTyped(cidIn(text) ? text.trim() : text)}
           placeholder={t.paletteHint}
           className="w-full border-line border-b bg-transparent px-5 py-4 outline-none placeholder:text-soft"
@@ -108,7 +108,7 @@ function Group({
   )
 }
 
-/** The agents and files whose names have what is typed. */
+/** The agents and files whose names contain the typed text. */
 function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
   const name = useDeferredValue(typed.trim())
   const cid = cidIn(name)
@@ -144,7 +144,7 @@ function Found({ typed, go }: { typed: string; go: (href: string) => void }) {
       )
     : []
   const found = name.length > 1 ? (files.data ?? []) : []
-  /** A CID may be spelled in many ways: what was typed counts as a name of what was found. */
+  /** A CID has many spellings, so the typed one also counts as a name of the results. */
   const spelled = cid ? typed : ''
   return (
     <>

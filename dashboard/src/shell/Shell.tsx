@@ -26,7 +26,7 @@ const PAGES = [
 
 const Palette = lazy(async () => ({ default: (await import('./Palette.tsx')).Palette }))
 
-/** The frame around every page. Without a session it shows how to sign in. */
+/** The frame around every page. Without a session it shows the sign-in page. */
 export function Shell() {
   const queries = useQueryClient()
   const me = useMe()
@@ -44,7 +44,7 @@ export function Shell() {
   const first = useRef<string>(undefined)
   useEffect(() => {
     if (workspaceId && !isOut && first.current && workspaceId !== first.current) {
-      // Another tab has gone on in another workspace: nothing that is shown here is of that one.
+      // Another tab has switched the workspace: nothing shown here belongs to the new one.
       location.assign('/dashboard')
       return
     }
@@ -78,7 +78,7 @@ export function Shell() {
   )
 }
 
-/** On wide screens a column on the left; on a phone a bar above, and the pages below, where the thumb is. */
+/** Navigation: a column on the left on wide screens; on a phone a bar at the top, and the pages at the bottom. */
 function Frame({
   user,
   workspace,

@@ -15,7 +15,7 @@ const DropDialog = lazy(async () => ({
   default: (await import('../pages/files/upload/DropDialog.tsx')).DropDialog,
 }))
 
-/** How the uploads are, on pages without their list, and what takes files that are dropped on these. */
+/** The state of the uploads on pages without the list, and the handler for files dropped there. */
 export function Uploads() {
   const uploads = useUploads()
   const isListed = useLocation().pathname.replace(/\/$/, '') === LIST
@@ -29,7 +29,7 @@ export function Uploads() {
   const underWay = uploads.filter(isActive)
   const failed = uploads.filter(({ state }) => state === 'failed').length
   const done = uploads.filter(({ state }) => state === 'done').length
-  /** How many were done when the list was last shown. */
+  /** How many uploads were done when the list was last shown. */
   const seen = useRef(0)
   if (isListed) seen.current = done
   const isShown = !isListed && (underWay.length > 0 || failed > 0 || done > seen.current)

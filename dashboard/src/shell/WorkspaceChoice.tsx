@@ -1,7 +1,7 @@
 import { useWorkspaces } from '../api/workspaces.ts'
 import { texts } from '../texts.ts'
 
-/** The workspace; a choice where its user is in several. On a phone it is chosen on the page Account. */
+/** The workspace; a choice if the user has several. On a phone the choice is on the Account page. */
 export function WorkspaceChoice({ name }: { name: string }) {
   const { workspaces, current, move } = useWorkspaces()
   if (workspaces.length < 2)

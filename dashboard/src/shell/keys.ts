@@ -1,8 +1,8 @@
-/** Keys of the keyboard that work on every page. */
+/** Keyboard shortcuts that work on every page. */
 import { useNavigate } from '@tanstack/react-router'
 import { useEffect } from 'react'
 
-/** Behind `g`: where a letter leads. */
+/** The pages that open with `g` and a letter. */
 export const GO = {
   o: '/dashboard',
   f: '/dashboard/files',
@@ -11,7 +11,7 @@ export const GO = {
 } as const
 const BEHIND_MS = 1500
 
-/** @param target within the editors, which have trees of their own. */
+/** @param target the innermost element, also inside the shadow trees of the editors. */
 const isTyping = (target: EventTarget | undefined) =>
   target instanceof HTMLElement &&
   (target.isContentEditable ||
@@ -23,7 +23,7 @@ export function useKeys({ onPalette, onHelp }: { onPalette: () => void; onHelp: 
     let went = Number.NEGATIVE_INFINITY
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === 'k') {
-        // A console has this key itself.
+        // In a console, the terminal handles this key.
         if (event.ctrlKey && event.target instanceof HTMLElement && event.target.closest('.xterm')) return
         event.preventDefault()
         onPalette()

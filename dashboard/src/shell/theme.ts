@@ -1,4 +1,4 @@
-/** Light, dark, or as the system has it; kept in this browser. */
+/** The theme: light, dark or the system's; stored in this browser. */
 import { useSyncExternalStore } from 'react'
 
 export const THEMES = ['system', 'light', 'dark'] as const
@@ -7,7 +7,7 @@ export type Theme = (typeof THEMES)[number]
 const KEY = 'theme'
 const listeners = new Set<() => void>()
 
-/** Storage may be switched off, and may hold anything. */
+/** Storage may be disabled, and may contain anything. */
 function read(): Theme {
   try {
     const kept = localStorage.getItem(KEY)
@@ -19,7 +19,7 @@ function read(): Theme {
 
 let theme = read()
 
-/** To be called once before anything is shown, so that no other colour flashes up. */
+/** Called once before the first render, so that no other colour flashes up. */
 export function applyTheme(): void {
   document.documentElement.dataset.theme = theme
 }
@@ -29,7 +29,7 @@ export function setTheme(chosen: Theme): void {
   try {
     localStorage.setItem(KEY, chosen)
   } catch {
-    // It lasts as long as the page, then.
+    // Without storage, the choice lasts as long as the page.
   }
   applyTheme()
   for (const listener of listeners) listener()

@@ -9,7 +9,7 @@ import { Passkeys } from './Passkeys.tsx'
 import { Sessions } from './Sessions.tsx'
 import { Workspaces } from './Workspaces.tsx'
 
-/** How the user signs in, and where they are signed in. */
+/** The user's ways to sign in, sessions and workspaces. */
 export function Account() {
   const ways = useQuery({ queryKey: ['login'], queryFn: () => unwrap(api.GET('/v0/login')) })
   const me = useMe().data?.data

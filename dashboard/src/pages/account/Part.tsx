@@ -2,7 +2,7 @@ import { type ReactNode, useId } from 'react'
 import { FormDialog } from '../../parts/forms.tsx'
 import { texts } from '../../texts.ts'
 
-/** A part of the page, with what can be done there. */
+/** A section of the page, with its actions. */
 export function Part({
   title,
   hint,
@@ -31,7 +31,7 @@ export function Part({
   )
 }
 
-/** Asks once more, and says what comes of it. */
+/** Asks for confirmation, and explains the consequences. */
 export function Sure({
   title,
   hint,

@@ -9,7 +9,7 @@ import { Part } from './Part.tsx'
 
 const words = texts.account.sessions
 
-/** Where the user is signed in; each but this one can be ended. */
+/** The user's sessions. The user can end all except the current one. */
 export function Sessions() {
   const queries = useQueryClient()
   const { data, error } = useQuery({

@@ -6,7 +6,7 @@ import { Part } from './Part.tsx'
 
 const words = texts.account.workspaces
 
-/** The workspaces of the user, and the way to each; nothing for who is in one. */
+/** The user's workspaces, with a button to switch to each. Renders nothing if there is only one. */
 export function Workspaces() {
   const { workspaces, current, move } = useWorkspaces()
   if (workspaces.length < 2) return null

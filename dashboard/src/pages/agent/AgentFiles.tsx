@@ -11,17 +11,17 @@ import { FileView } from './files/FileView.tsx'
 import { Folder } from './files/Tree.tsx'
 
 const { agentFiles: words } = texts
-/** Where files that are dropped go. */
+/** The folder for dropped files. */
 const UPLOADS = 'workspace/uploads'
 
-/** The files below the agent's root: a tree, and the file that was chosen. */
+/** The files below the agent's root: a tree, and the selected file. */
 export function AgentFiles() {
   const { agentId } = useAgent()
   const queries = useQueryClient()
   const { file: chosen } = useSearch({ from: '/shell/dashboard/agents/$agentId/files' })
   const go = useNavigate({ from: '/dashboard/agents/$agentId/files' })
   const choose = (file: string) => void go({ search: { file }, replace: true })
-  // What was typed into a file that is deleted is not asked for.
+  // The file is deleted, so do not ask about unsaved input.
   const close = () => void go({ search: {}, replace: true, ignoreBlocker: true })
   const [isNew, setNew] = useState(false)
   const input = useRef<HTMLInputElement>(null)
@@ -42,7 +42,7 @@ export function AgentFiles() {
     event.target.value = ''
   }
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: files may also be chosen by the button
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button offers the same without drag and drop
     <div onDragOver={(event) => mayChange && event.preventDefault()} onDrop={drop} className="space-y-3">
       <div className="flex flex-wrap items-center gap-2">
         <Button changes onClick={() => setNew(true)}>

@@ -12,7 +12,7 @@ import { lacksModel } from '../agents/models.ts'
 
 type Agent = NonNullable<ReturnType<typeof useAgent>['agent']>
 
-/** Which agent the page is of, how it is, and what can be done with it from each of its pages. */
+/** The head of each page of an agent: its name and state, and the actions that every page offers. */
 export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | undefined }) {
   const navigate = useNavigate()
   const state = agent && shownState(agent)
@@ -40,7 +40,7 @@ export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | 
   )
 }
 
-/** What a running agent lacks. */
+/** Shows the status reason of a running agent, with a link to add a key if it has no model. */
 function Lack({ agent }: { agent: Agent }) {
   const { agentId, statusReason } = agent
   if (!lacksModel(agent)) return <p className="-mt-3 mb-4 break-words text-soft text-sm">{statusReason}</p>

@@ -10,7 +10,7 @@ import { ConnectChannel, RemoveChannel } from './channels/dialogs.tsx'
 
 const t = texts.channels
 
-/** By which messaging services people reach the agent. */
+/** The messaging services that connect people with the agent. */
 export function Channels() {
   const { agentId, agent } = useAgent()
   const { data, error } = useQuery({

@@ -13,7 +13,7 @@ import { Answer, Said, ToolCall } from './chat/MessageView.tsx'
 import { Trouble } from './chat/Trouble.tsx'
 import { EngineAway } from './EngineAway.tsx'
 
-/** Talking to an agent: its conversations, and the one that the address names, the latest one without. */
+/** The chat with an agent: its conversations, and the one in the URL, or the latest one by default. */
 export function Chat() {
   const { agentId, agent } = useAgent()
   const navigate = useNavigate()
@@ -26,7 +26,7 @@ export function Chat() {
   const [fresh] = useState(() => crypto.randomUUID())
   const known = data?.conversations ?? []
   const chosen = conversation ?? known[0]?.conversationId ?? fresh
-  // From here on it is in the address: a list that changes does not lead elsewhere.
+  // Put the conversation into the URL, so that a changed list does not switch to another one.
   useEffect(() => {
     if (data && conversation === undefined)
       void navigate({ to: '.', search: { conversation: chosen }, replace: true })
@@ -65,7 +65,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
   const results = resultsOf(messages)
   const last = messages.findLast(({ role }) => role !== 'tool')
   const writing = Object.entries(reply.texts)
-  /** Who follows a reply from its middle on is not told what runs: it is what was called last. */
+  /** A page that joins in the middle of a reply does not learn which calls run, so it assumes the last ones. */
   const isAtLast = (message: Message) => isBusy && message === last && writing.length === 0
   const isEmpty = history.data && messages.length === 0 && !isBusy && !reply.said
   const place = useStayAtEnd()
@@ -133,7 +133,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
   )
 }
 
-/** A box that stays at its end when more comes, unless somebody has scrolled up in it. */
+/** Keeps a box scrolled to its end as content arrives, unless somebody has scrolled up. */
 function useStayAtEnd() {
   const place = useRef<HTMLDivElement>(null)
   const isAtEnd = useRef(true)

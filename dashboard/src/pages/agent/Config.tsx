@@ -18,12 +18,12 @@ import { EngineAway } from './EngineAway.tsx'
 const t = texts.config
 type View = keyof typeof t.views
 
-/** The engine's config: its frequent settings as a form, all of them by the engine's schema, and all of it as JSON. */
+/** The engine's config: common settings as a form, all settings by the engine's schema, and everything as JSON. */
 export function Config() {
   const { agentId, agent } = useAgent()
   const params = { path: { agentId } }
   const [view, setView] = useState<View>('form')
-  /** The text that was typed and is not saved; undefined where there is none. */
+  /** The unsaved text; undefined if there is none. */
   const [draft, setDraft] = useState<string>()
   const [said, setSaid] = useState<{ of: string; valid: boolean; output: string }>()
   const stored = useQuery({
@@ -54,12 +54,12 @@ export function Config() {
       return { sent: config, kept: data?.config ?? config }
     },
     ({ sent, kept }) => {
-      // Text that was typed in the meantime stays.
+      // Keep text that was typed during the save.
       setDraft((now) => (now === sent ? undefined : now))
       setSaid({ of: kept, valid: true, output: t.saved })
     },
   )
-  // An error about another text is not shown.
+  // Do not show an error about another text.
   const failed = [check, save].find(({ error, variables }) => error && variables === text)
   if (!agent) return null
   if (stored.error) return <EngineAway error={stored.error} agent={agent} />

@@ -10,7 +10,7 @@ import { Shell } from './console/shell.ts'
 import { allowStyles } from './console/styles.ts'
 
 const { console: words } = texts
-/** Dark in either scheme, as terminals are: programs choose their colours for that. */
+/** Dark in both colour schemes: programs choose their colours for dark terminals. */
 const THEME = {
   background: '#0b0b0f',
   foreground: '#e4e4e9',
@@ -24,7 +24,7 @@ const THEME = {
   cyan: '#67e8f9',
 }
 
-/** Commands in the agent, for those who may run any. */
+/** The console, for users who may run commands in the agent. */
 export function Console() {
   return useMayChange() ? (
     <Commands />
@@ -33,7 +33,7 @@ export function Console() {
   )
 }
 
-/** Commands in the agent, with their output as it comes. */
+/** Runs commands in the agent, and streams their output. */
 function Commands() {
   const { agentId } = useAgent()
   const place = useRef<HTMLDivElement>(null)
@@ -52,7 +52,7 @@ function Commands() {
       screenReaderMode: true,
       scrollback: 5000,
       theme: THEME,
-      // Links that a program writes may lead anywhere, so none is opened.
+      // A program's links may lead anywhere, so they do not open.
       linkHandler: { activate: () => {} },
     })
     const fit = new FitAddon()
@@ -92,7 +92,7 @@ function Commands() {
   )
 }
 
-/** True for a key that the terminal gets. The page keeps Tab, which leaves the terminal, its palette, copying and pasting. */
+/** True for keys of the terminal. The page keeps Tab, which leaves the terminal, and the palette and clipboard keys. */
 function isForTerminal(event: KeyboardEvent, terminal: Terminal): boolean {
   if (event.key === 'Tab') return false
   if (!event.ctrlKey && !event.metaKey) return true

@@ -11,7 +11,7 @@ import { texts } from '../../texts.ts'
 import { EngineAway } from './EngineAway.tsx'
 
 const t = texts.devices
-/** The engine tells nobody of a device that asks, and its request ends after five minutes. */
+/** The engine does not announce pairing requests, which expire after five minutes, so the page polls. */
 const ASK_MS = 10_000
 
 const readDevices = (agentId: string) =>
@@ -19,7 +19,7 @@ const readDevices = (agentId: string) =>
 type Found = Awaited<ReturnType<typeof readDevices>>
 type Device = Found['paired'][number]
 
-/** The devices that wait to be let in, and those that are. */
+/** The devices that wait for approval, and the paired ones. */
 export function Devices() {
   const { agentId, agent } = useAgent()
   const [said, setSaid] = useState('')

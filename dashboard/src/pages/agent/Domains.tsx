@@ -11,7 +11,7 @@ import { PortRoutes } from './domains/PortRoutes.tsx'
 
 const t = texts.domains
 
-/** Names and paths by which an agent's own pages are reached. */
+/** The domains and paths that lead to an agent's own pages. */
 export function Domains() {
   const { agentId } = useAgent()
   const [isNew, setNew] = useState(false)

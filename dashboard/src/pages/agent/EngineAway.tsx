@@ -6,7 +6,7 @@ import { hasFailed } from '../agents/failure.ts'
 
 const t = texts.engineAway
 
-/** The error of a request to the engine; in plain words where the engine is not running. */
+/** The error of a request to the engine, in plain words if the engine is not running. */
 export function EngineAway({
   error,
   agent,
@@ -19,7 +19,7 @@ export function EngineAway({
   if (!error) return null
   if (!(error instanceof RequestError && error.status === 503)) return <Problem error={error} />
   if (status === 'starting') return <Empty title={t.starting} hint={t.startingHint} />
-  // Why, and what to do about it, stands at the head of each page of the agent.
+  // The top of each page of the agent shows the reason, and what to do.
   if (hasFailed(agent)) return <Empty title={t.title} hint={t.hint} />
   return (
     <Empty title={t.title} hint={t.hint}>

@@ -18,7 +18,7 @@ const TONES: Record<string, string> = {
 const LINE_PX = 22
 const words = texts.logs
 
-/** The log of an agent as it is written: searched, narrowed to a level or a source, and kept as a file. */
+/** The live log of an agent, with a search, filters for level and source, and a download. */
 export function Logs() {
   const { agentId, agent } = useAgent()
   const { lines, error, isOpen } = useLog(agentId)
@@ -86,7 +86,7 @@ export function Logs() {
   )
 }
 
-/** A box of lines that follows its end, unless somebody has scrolled up in it; only what is seen is in the page. */
+/** A box that follows the end of the log unless somebody has scrolled up. Only visible lines are in the page. */
 function Lines({ lines }: { lines: Line[] }) {
   const box = useRef<HTMLDivElement>(null)
   const [isFollowing, setFollowing] = useState(true)

@@ -3,7 +3,7 @@ import { Note } from '../../parts/section.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** A note that a change takes a restart, with the button for it. */
+/** A note that a change needs a restart, with a button that restarts the agent. */
 export function RestartNote({ agentId, children }: { agentId: string; children: string }) {
   const restart = useRestart(agentId)
   return (

@@ -11,10 +11,10 @@ import { AddSecret } from './secrets/dialogs.tsx'
 import { SecretRow } from './secrets/SecretRow.tsx'
 
 const t = texts.secrets
-/** With more than these, they are searched. */
+/** Above this number of secrets, the page offers a search. */
 const SEARCHED_FROM = 8
 
-/** The secrets that an agent has, and the others of the workspace. */
+/** The secrets of an agent, and the other secrets of the workspace. */
 export function Secrets() {
   const { agentId, agent } = useAgent()
   const [isNew, setNew] = useState(false)

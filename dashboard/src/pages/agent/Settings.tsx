@@ -13,7 +13,7 @@ import { Names } from './settings/Names.tsx'
 
 const t = texts.settings
 
-/** The settings of an agent: its names, its engine, access to it, and its deletion. */
+/** The settings of an agent: its name, its engine, access to it, and its deletion. */
 export function Settings() {
   const { agentId, agent } = useAgent()
   const go = useNavigate()

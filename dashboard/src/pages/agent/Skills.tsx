@@ -9,7 +9,7 @@ import { Library } from './skills/Library.tsx'
 const t = texts.skills
 type View = keyof typeof t.views
 
-/** The skills of an agent, those of the workspace's library, and those that can be installed. */
+/** The skills of an agent, the workspace's library, and the skills that can be installed. */
 export function Skills() {
   const { agentId } = useAgent()
   const { view = 'attached' } = useSearch({ from: '/shell/dashboard/agents/$agentId/skills' })

@@ -31,8 +31,8 @@ type Snapshot = Awaited<ReturnType<typeof readPage>>['snapshots'][number]
 
 /**
  * Replaces the workspace with a snapshot.
- * @param onStep gets the step that the operation is at.
- * @param onDone gets the snapshot of what the workspace was: a reset saves it first.
+ * @param onStep receives the current step of the operation.
+ * @param onDone receives the snapshot that the reset took of the workspace before it replaced it.
  */
 function useReset(onStep: (step: string | null) => void, onDone: (before: string | undefined) => void) {
   const { agentId } = useAgent()
@@ -51,14 +51,14 @@ function useReset(onStep: (step: string | null) => void, onDone: (before: string
     },
     async onSuccess(newestBefore, chosen) {
       const [{ snapshots }] = await Promise.all([readPage(agentId, ''), queries.invalidateQueries()])
-      // A workspace that was this snapshot already has nothing to undo.
+      // If the workspace already matched this snapshot, there is nothing to undo.
       const isNew = snapshots[0]?.createdAt !== newestBefore
       onDone(isNew ? snapshots.find(({ snapshotCid }) => snapshotCid !== chosen)?.snapshotCid : undefined)
     },
   })
 }
 
-/** The history of the agent's workspace: what changed when, and the way back. */
+/** The history of the agent's workspace: what changed when, and resets to earlier snapshots. */
 export function Snapshots() {
   const { agentId } = useAgent()
   const queries = useQueryClient()

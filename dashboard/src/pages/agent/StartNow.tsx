@@ -8,7 +8,7 @@ import { Progress } from '../agents/Progress.tsx'
 
 type Agent = NonNullable<ReturnType<typeof useAgent>['agent']>
 
-/** The start of an agent while it goes on, step by step, and why it failed after it; nothing for any other agent. */
+/** The progress of an agent's start, or the reason why it failed. Otherwise renders nothing. */
 export function StartNow({ agent }: { agent: Agent }) {
   const { agentId, statusReason } = agent
   const { data: operation } = useStart(agentId)

@@ -10,7 +10,7 @@ import { TaskRow } from './tasks/TaskRow.tsx'
 import { readTasks, type Task } from './tasks/tasks.ts'
 
 const t = texts.tasks
-/** The engine tells nobody when a task has run; while one does, it is asked. */
+/** The engine does not announce the end of a run, so the page polls, and does so more often during a run. */
 const RUNNING_MS = 3000
 const QUIET_MS = 30_000
 

@@ -7,13 +7,13 @@ import { Empty, Loading, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Plot } from './usage/Plot.tsx'
 
-/** As often as the agent is measured. */
+/** The interval of the agent's measurements. */
 const EVERY_MS = 15_000
-/** Rows of the table: one a minute. */
+/** The table has one row per minute. */
 const ROW_MS = 60_000
 const words = texts.usage
 
-/** Memory, processor and disk that an agent used in the last hour. */
+/** An agent's use of memory, processor and disk in the last hour. */
 export function Usage() {
   const { agentId, agent } = useAgent()
   const { data, error } = useQuery({
@@ -75,7 +75,7 @@ export function Usage() {
   )
 }
 
-/** The newest sample of each minute, the newest first. */
+/** The newest sample of each minute, newest first. */
 function byMinute<T extends { at: string }>(samples: T[]): T[] {
   const minutes = new Map(samples.map((sample) => [Math.floor(Date.parse(sample.at) / ROW_MS), sample]))
   return [...minutes.values()].reverse()

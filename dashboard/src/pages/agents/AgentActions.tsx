@@ -6,7 +6,7 @@ import { texts } from '../../texts.ts'
 import type { Agent } from './agents.ts'
 import { DeleteAgent } from './DeleteAgent.tsx'
 
-/** The menu of an agent: restart, and deletion, which asks for the name. @param onDeleted beside what shows it by itself. */
+/** The menu of an agent: restart, and delete, which asks for the name. @param onDeleted called after a deletion */
 export function AgentActions({
   agent,
   onDeleted,

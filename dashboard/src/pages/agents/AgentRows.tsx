@@ -16,7 +16,7 @@ const ROW_PX = 65
 const COLUMNS =
   'md:grid-cols-[minmax(0,1fr)_6rem_8rem_2.25rem] xl:grid-cols-[minmax(0,1fr)_10rem_8rem_6rem_7rem_2.25rem]'
 
-/** Rows of agents, of which only those are made that are seen. */
+/** Rows of agents. Only visible rows are in the page. */
 export function AgentRows({
   agents,
   steps,
@@ -91,7 +91,7 @@ function AgentRow({ agent, step, used }: { agent: Agent; step: string | undefine
         <AgentTile agent={agent} />
         <div className="min-w-0">
           <h2 className="truncate font-medium text-sm">
-            {/* The link is as large as the row. */}
+            {/* The link covers the whole row. */}
             <Link
               to="/dashboard/agents/$agentId"
               params={params}

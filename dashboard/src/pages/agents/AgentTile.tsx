@@ -1,4 +1,4 @@
-/** The sign of an agent: its emoji, or the first letter of its name. */
+/** The picture of an agent: its emoji, or the first letter of its name. */
 export function AgentTile({
   agent: { emoji, name },
   size = 'size-9 text-sm',

@@ -15,7 +15,7 @@ const FROM = '/shell/dashboard/agents'
 const CREATE =
   'inline-flex min-h-9 items-center rounded-lg bg-accent px-3.5 py-1.5 font-medium text-sm text-on-accent hover:opacity-90'
 
-/** The agents of the workspace: searched, by state, in order. */
+/** The agents of the workspace, with a search, a state filter and an order. */
 export function Agents() {
   const { data, error } = useAgents()
   const create = useMayChange() && (
@@ -95,7 +95,7 @@ function List({ agents }: { agents: Agent[] }) {
   )
 }
 
-/** The current step of each agent that is starting, by agent. */
+/** The current step of each starting agent, by agent. */
 function useSteps(isOn: boolean): Map<string, string> {
   const { data } = useQuery({
     queryKey: ['operations', 'running'],

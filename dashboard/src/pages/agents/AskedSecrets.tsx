@@ -11,7 +11,7 @@ const t = texts.agents
 export const useSecrets = () =>
   useQuery({ queryKey: ['secrets'], queryFn: () => unwrap(api.GET('/v0/secrets')) })
 
-/** Fields for the secrets that the template asks for and the workspace lacks, and a choice among its other secrets. */
+/** Fields for secrets that the template asks for and the workspace lacks, and a choice of its other secrets. */
 export function AskedSecrets({
   asked,
   without,
@@ -21,11 +21,11 @@ export function AskedSecrets({
   onChosen,
 }: {
   asked: Template['requiredSecrets']
-  /** Names that another part of the form asks for. */
+  /** Names of secrets for which another part of the form asks. */
   without: string[]
   values: Record<string, string>
   onValues: (values: Record<string, string>) => void
-  /** Ids of the others that the agent gets. */
+  /** Ids of the other secrets chosen for the agent. */
   chosen: string[]
   onChosen: (ids: string[]) => void
 }) {

@@ -3,7 +3,7 @@ import { api, unwrap } from '../../api/client.ts'
 import { ConfirmByName } from '../../parts/forms.tsx'
 import { texts } from '../../texts.ts'
 
-/** Asks for the name of an agent before it is deleted. */
+/** Deletes an agent after asking for its name. */
 export function DeleteAgent({
   agent: { agentId, name },
   onClose,

@@ -12,13 +12,13 @@ interface FailedAgent {
   statusReason: string | null
 }
 
-/** Why the start of an agent failed, and what can be done about it, in the row of a list. */
+/** Shows in a list row why an agent's start failed, and what to do. */
 export function FailedLine({ agent, className }: { agent: FailedAgent; className: string }) {
   const reason = agent.statusReason ?? ''
   return (
     <div className={`flex flex-wrap items-center gap-x-3 gap-y-1.5 text-sm ${className}`}>
       <p className="min-w-0 break-words text-bad">{sentenceOf(reason)}</p>
-      {/* Above the link that is as large as the row. */}
+      {/* Above the link that covers the row. */}
       <div className="relative z-10 flex flex-wrap items-center gap-2">
         <Ways agent={agent} look="min-h-7! px-2.5! py-0.5!" />
       </div>
@@ -27,7 +27,7 @@ export function FailedLine({ agent, className }: { agent: FailedAgent; className
   )
 }
 
-/** The same on a page of the agent. */
+/** Shows the same on a page of the agent. */
 export function FailedCard({ agent }: { agent: FailedAgent }) {
   const reason = agent.statusReason ?? ''
   return (

@@ -10,7 +10,7 @@ import { Button, Field, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
 const t = texts.agents
-/** With more than these, they are searched. */
+/** Above this number of templates, the page offers a search. */
 const SEARCHED_FROM = 8
 
 const readTemplates = async () => {
@@ -21,14 +21,14 @@ export type Template = Awaited<ReturnType<typeof readTemplates>>[number]
 
 export const useTemplates = () => useQuery({ queryKey: ['templates'], queryFn: readTemplates })
 
-/** The choice of a template: none, one that ships with Berth, or one of the workspace. */
+/** A choice of template: none, a template that ships with Berth, or a template of the workspace. */
 export function Gallery({
   templates,
   value,
   onChange,
 }: {
   templates: Template[]
-  /** The slug of the chosen one; empty for none. */
+  /** The slug of the chosen template; empty for none. */
   value: string
   onChange: (slug: string) => void
 }) {
@@ -181,7 +181,7 @@ function RemoveTemplate({ template, onClose }: { template: Template; onClose: ()
   )
 }
 
-/** A template of a public repository. */
+/** Adds a template from a public repository. */
 function AddTemplate({ onClose, onAdded }: { onClose: () => void; onAdded: (slug: string) => void }) {
   const [gitUrl, setUrl] = useState('')
   const [branch, setBranch] = useState('')

@@ -2,11 +2,11 @@ import { bytes } from '../../parts/format.ts'
 import { texts } from '../../texts.ts'
 import type { Used } from './agents.ts'
 
-/** From this share of its limit on, an agent is near it. */
+/** Shares of the limit at which the memory counts as nearly full and as full. */
 const NEAR = 0.8
 const FULL = 0.95
 
-/** The memory that an agent uses, and of how much where it has a limit. */
+/** The memory that an agent uses, and its limit if it has one. */
 export function Memory({ used, className }: { used: Used | undefined; className: string }) {
   if (!used) return <span className={className} />
   const { memoryBytes, memoryLimitBytes } = used

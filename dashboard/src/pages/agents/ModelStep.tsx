@@ -7,7 +7,7 @@ import { type LocalServer, type ModelChoice, PROVIDERS } from './models.ts'
 
 const t = texts.models
 
-/** Asks for the model of a new agent where it would have none: a local server's, a provider's by a key, or none for now. */
+/** Asks for a new agent's model if it would have none: from a local server, from a provider with a key, or none yet. */
 export function ModelStep({
   local,
   known,
@@ -15,7 +15,7 @@ export function ModelStep({
   onChoice,
 }: {
   local: LocalServer[]
-  /** Names of the secrets that the workspace has. */
+  /** Names of the workspace's secrets. */
   known: string[]
   choice: ModelChoice | undefined
   onChoice: (choice: ModelChoice) => void

@@ -20,7 +20,7 @@ import { Walls } from './Walls.tsx'
 
 const t = texts.agents
 
-/** Makes an agent: what it begins with, what it is called, what it gets; then how far its start is. */
+/** Creates an agent from a template, a name, a model and secrets, then shows the progress of its start. */
 export function NewAgent() {
   const { made } = useSearch({ from: '/shell/dashboard/agents/new' })
   const mayChange = useMayChange()
@@ -49,7 +49,7 @@ function Form() {
   const [chosen, setChosen] = useState<string[]>([])
   const models = useModels()
   const known = secrets.data?.secrets.map(({ name }) => name) ?? []
-  // The template's own key of a provider is the agent's model already.
+  // If the template asks for a provider's key, the agent has a model already.
   const asksKey = template?.requiredSecrets.some(
     ({ name, required }) => name in PROVIDERS && (required || known.includes(name) || values[name]),
   )
@@ -98,7 +98,7 @@ function Form() {
   })
   return (
     <>
-      {/* Not in the form: its dialogs have forms of their own. */}
+      {/* Outside the form, because its dialogs contain forms. */}
       <Section title={t.template} hint={t.templateHint}>
         <Problem error={templates.error} />
         <Gallery templates={templates.data ?? []} value={slug} onChange={setSlug} />
@@ -150,7 +150,7 @@ function Form() {
   )
 }
 
-/** What is likely wanted: a server that was found, else a key that the workspace has. Otherwise the owner has to say. */
+/** The default choice: a local server if one was found, else a provider whose key the workspace has, else undefined. */
 function firstChoice(local: LocalServer[], known: string[]): ModelChoice | undefined {
   const [found] = local
   if (found) return { by: 'local', server: found.server, model: found.models[0] ?? '' }
@@ -158,7 +158,7 @@ function firstChoice(local: LocalServer[], known: string[]): ModelChoice | undef
   return secret ? { by: 'key', secret, value: '' } : undefined
 }
 
-/** A readme as plain text: what it is called stands above it already. */
+/** A readme without its headings: the page already shows the name. */
 const withoutHeadings = (readme: string | null) => readme?.replace(/^#+ .*$/gm, '').trim()
 
 /** The description of the chosen template. */
@@ -183,7 +183,7 @@ function About({ template }: { template: Template }) {
   )
 }
 
-/** An agent that was just made, until it is up. */
+/** A new agent, with the progress of its start. */
 function Made({ agentId }: { agentId: string }) {
   const params = { path: { agentId } }
   const { data, error } = useQuery({

@@ -2,7 +2,7 @@ import { Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { useStart } from './agents.ts'
 
-/** The stages of a start that people see; each stands for one or several steps of the operation. */
+/** The stages of a start that people see. Each covers one or more steps of the operation. */
 const STAGES = ['engine', 'sandbox', 'files', 'gateway', 'finish'] as const
 const STAGE_OF: Record<string, (typeof STAGES)[number]> = {
   image: 'engine',
@@ -17,7 +17,7 @@ const STAGE_OF: Record<string, (typeof STAGES)[number]> = {
   scripts: 'finish',
 }
 
-/** The words for the stage of a step. */
+/** The label of the stage that a step belongs to. */
 export const stageOf = (step: string): string | undefined => {
   const stage = STAGE_OF[step]
   return stage && texts.agents.stages[stage]
@@ -31,7 +31,7 @@ const LOOKS = {
   failed: 'font-medium text-bad',
 }
 
-/** How far the start of an agent is. */
+/** The progress of an agent's start. */
 export function Progress({
   agentId,
   isUp,
@@ -39,7 +39,7 @@ export function Progress({
 }: {
   agentId: string
   isUp: boolean
-  /** In a row where there is room. */
+  /** Shows the stages in a row if there is room. */
   isWide?: boolean
 }) {
   const { data: operation, error } = useStart(agentId)

@@ -3,7 +3,7 @@ import { texts } from '../../texts.ts'
 
 const t = texts.agents.walls
 
-/** How agents run where they are processes, and whether that keeps new ones from being created. */
+/** Says how agents run if they are processes, and warns if Berth refuses to create new ones. */
 export function Walls() {
   const { processes } = useHealth().data?.parts ?? {}
   if (!processes?.detail) return null

@@ -1,4 +1,4 @@
-/** The agents of the workspace, all of them: lists are searched and sorted here. */
+/** All agents of the workspace: the page itself searches and sorts lists. */
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import { texts } from '../../texts.ts'
@@ -6,12 +6,12 @@ import { shownState } from './failure.ts'
 import { type Shown, type Sort, STATES } from './shown.ts'
 
 const PAGE = 1000
-/** As often as agents are measured. */
+/** The interval of the agents' measurements. */
 const USAGE_MS = 15_000
 
 type PageQuery = { params: { query: { limit: number; pageToken?: string } } }
 
-/** All pages of a list whose answers have the token of the next one in a header. */
+/** Reads all pages of a list whose responses have the token of the next page in a header. */
 async function readAll<Page>(
   get: (query: PageQuery) => Promise<{ data?: Page; error?: unknown; response: Response }>,
 ): Promise<Page[]> {
@@ -40,11 +40,11 @@ async function readUsage() {
 export type Usage = Awaited<ReturnType<typeof readUsage>>
 export type Used = Usage extends Map<string, infer One> ? One : never
 
-/** The memory that agents use now, by agent. */
+/** The current memory use, by agent. */
 export const useUsage = () =>
   useQuery({ queryKey: ['agents', 'usage'], queryFn: readUsage, refetchInterval: USAGE_MS })
 
-/** The newest operation that has an agent start; events have it read again at each step. */
+/** The newest operation that starts the agent. Events refetch it at each step. */
 export const useStart = (agentId: string, isOn = true) =>
   useQuery({
     queryKey: ['operations', 'start', agentId],

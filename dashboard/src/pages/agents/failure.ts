@@ -1,4 +1,4 @@
-/** An agent whose start has failed: that it has, and why, in a sentence. */
+/** Detects failed starts of agents, and explains each in a sentence. */
 import { texts } from '../../texts.ts'
 
 interface Status {
@@ -6,15 +6,15 @@ interface Status {
   statusReason: string | null
 }
 
-/** Berth says why an agent does not run if it did not start, or was given up. */
+/** An agent that does not run has a reason only if its start failed, or Berth gave up restarting it. */
 export const hasFailed = ({ status, statusReason }: Status): boolean =>
   status === 'not_running' && Boolean(statusReason)
 
-/** The state of an agent as it is shown. */
+/** The displayed state of an agent. */
 export const shownState = (agent: Status): string => (hasFailed(agent) ? 'failed' : agent.status)
 
 const { causes, cause } = texts.failure
-/** Words of a reason, by what they stand for; the first that are found count. */
+/** Patterns in reasons, with the cause that each indicates. The first match counts. */
 const WORDS: [RegExp, keyof typeof causes][] = [
   [/out of memory/i, 'memory'],
   [/\bSECRETS_KEY\b/, 'secrets'],

@@ -1,10 +1,10 @@
-/** Filter and order of the list of agents, as the address has them. */
+/** Filters and order of the agent list, in the URL. */
 export const STATES = ['running', 'starting', 'not_running', 'failed'] as const
 export type StateName = (typeof STATES)[number]
 export const SORTS = ['name', 'newest', 'oldest', 'state', 'memory'] as const
 export type Sort = (typeof SORTS)[number]
 
-/** The parameters of the address. */
+/** The URL parameters. */
 export interface Shown {
   q?: string
   state?: StateName
@@ -12,7 +12,7 @@ export interface Shown {
 }
 const oneOf = <T extends string>(known: readonly T[], value: unknown) => known.find((one) => one === value)
 
-/** Reads the parameters; anybody may have written the address, so unknown values are dropped. */
+/** Reads the parameters. Anybody may have written the URL, so unknown values are dropped. */
 export function readShown({ q, state, sort }: Record<string, unknown>): Shown {
   const known = { state: oneOf(STATES, state), sort: oneOf(SORTS, sort) }
   return {

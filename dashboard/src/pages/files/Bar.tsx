@@ -1,4 +1,4 @@
-/** How far something is, from 0 to 1; not known, if left out. */
+/** A progress bar. @param value from 0 to 1; unknown if undefined */
 export function Bar({ label, value, className = '' }: { label: string; value?: number; className?: string }) {
   return (
     <progress

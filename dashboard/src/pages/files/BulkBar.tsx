@@ -14,7 +14,7 @@ interface Chosen {
   onDone: () => void
 }
 
-/** The actions on the files that are selected. */
+/** The actions on the selected files. */
 export function BulkBar(props: Chosen) {
   const { files, onDone } = props
   const [open, setOpen] = useState<'delete' | 'group'>()
@@ -38,7 +38,7 @@ export function BulkBar(props: Chosen) {
   )
 }
 
-/** Does work on each file and says how far it is. @throws where some failed, with the first reason. */
+/** Runs work on each file, and reports progress. @throws if some failed, with the first reason */
 function useWork(files: FileRecord[], work: (file: FileRecord) => Promise<unknown>, onDone: () => void) {
   const queries = useQueryClient()
   const [done, setDone] = useState(0)

@@ -10,13 +10,13 @@ import { Cell, Group, Head, Row } from './grid.tsx'
 
 const ROW_PX = 56
 const AHEAD = 12
-/** The next page is read when so many rows are left. */
+/** The next page is loaded when fewer rows than this are left. */
 const EARLY = 100
 const COLUMNS =
   'grid grid-cols-[2.5rem_minmax(0,1fr)_5rem] items-center lg:grid-cols-[2.5rem_minmax(0,1fr)_12rem_6rem_9rem] xl:grid-cols-[2.5rem_minmax(0,1fr)_10rem_12rem_6rem_9rem]'
 const { columns } = texts.files
 
-/** Rows of files of any number: only those in sight are in the page. */
+/** A list of any number of files. Only visible rows are in the page. */
 export function FileList({
   files,
   network,
@@ -58,7 +58,7 @@ export function FileList({
   )
   const isAll = files.every(({ id }) => selected.has(id))
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a table element cannot leave out the rows that are not in sight
+    // biome-ignore lint/a11y/useSemanticElements: a table element cannot leave out the rows that are not visible
     <div
       role="table"
       aria-label={texts.files.title}
@@ -85,7 +85,7 @@ export function FileList({
           </Head>
         </Row>
       </Group>
-      {/* Heights and places are set by the script: a policy without inline styles allows that. */}
+      {/* The script sets heights and positions, which a policy without inline styles allows. */}
       <Group innerRef={body} height={rows.getTotalSize()}>
         {items.map(({ index, start }) => {
           const file = files[index]
@@ -106,7 +106,7 @@ export function FileList({
   )
 }
 
-/** Cells that stay as they are while the list moves are not made anew. */
+/** Memoized, so that scrolling does not render unchanged cells again. */
 const FileCells = memo(function FileCells({
   file: { id, name, cid, size, created_at, mime_type, keyvalues },
   network,

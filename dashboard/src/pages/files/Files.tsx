@@ -13,10 +13,10 @@ import { type Network, useGroups } from './files.ts'
 import { NetworkSwitch } from './NetworkSwitch.tsx'
 import { UploadArea } from './upload/UploadArea.tsx'
 
-/** Enough for a screen many times over, few enough to be here at once. */
+/** Enough for many screens, and few enough to load fast. */
 const PAGE = 500
 
-/** The parameters of the address: filters of the list. */
+/** The filters of the list, in the URL. */
 export interface FileSearch {
   network?: Network
   name?: string
@@ -25,7 +25,7 @@ export interface FileSearch {
   order?: 'ASC'
 }
 
-/** The files of a network: found, added, grouped and removed. */
+/** The files of a network, with ways to find, add, group and remove them. */
 export function Files() {
   const search = useSearch({ from: '/shell/dashboard/files/' })
   const { network = 'public', name, group, type, order = 'DESC' } = search
@@ -34,7 +34,7 @@ export function Files() {
   const mayChange = useMayChange()
   const set = (changes: FileSearch) => {
     setSelected(new Set())
-    // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
+    // Start from the latest search: a choice made a moment ago may not be rendered yet.
     void navigate({ search: (before: FileSearch) => ({ ...before, ...changes }), replace: true })
   }
   const cid = name && cidIn(name)

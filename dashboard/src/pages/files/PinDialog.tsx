@@ -10,7 +10,7 @@ import { Progress, usePinning } from './pinning.tsx'
 
 const words = texts.files.pins
 
-/** Asks what is to be pinned, and where it may be had. */
+/** Asks for the CID to pin, and for peers that may have it. */
 export function PinDialog({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient()
   const { groups } = useGroups('public')

@@ -13,7 +13,7 @@ const words = texts.files.pins
 const PAGE = 50
 const UNDER_WAY = new Set(['prechecking', 'searching', 'retrieving', 'backfilled'])
 
-/** Pins by CID that have not come yet, or never will; what came is a file. */
+/** Pins by CID that are still pending or have failed. A completed pin is in the list of files. */
 export function Pins() {
   const [isPinning, setPinning] = useState(false)
   const { data, error, hasNextPage, fetchNextPage } = useInfiniteQuery({

@@ -1,4 +1,4 @@
-/** Queries and changes that the pages of files share. */
+/** Queries and mutations that the file pages share. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.ts'
@@ -9,7 +9,7 @@ export const NETWORKS: readonly Network[] = ['public', 'private']
 type Page = paths['/v3/files/{network}']['get']['responses'][200]['content']['application/json']
 export type FileRecord = Page['data']['files'][number]
 
-/** The most that a list has on a page. */
+/** The API's maximum page size. */
 const ALL = 1000
 
 /** The groups of a network, newest first. */
@@ -29,11 +29,11 @@ export function useGateways() {
 }
 export type Gateway = ReturnType<typeof useGateways>['gateways'][number]
 
-/** The address of a gateway's host: scheme and port are those of the API. */
+/** The URL of a gateway's host, with the scheme and port of the API. */
 export const addressOf = (host: string): string =>
   `${location.protocol}//${host}${location.port && `:${location.port}`}`
 
-/** Makes a link to a private file. */
+/** Creates a link to a private file. */
 export async function linkTo(host: string, cid: string, seconds: number): Promise<string> {
   const body = {
     url: `${addressOf(host)}/files/${cid}`,
@@ -44,7 +44,7 @@ export async function linkTo(host: string, cid: string, seconds: number): Promis
   return (await unwrap(api.POST('/v3/files/private/download_link', { body }))).data
 }
 
-/** Writes changes to a file, and reads again what is shown. */
+/** Changes a file, and refetches what the page shows. */
 export function useChange(network: Network, id: string, onSuccess: () => void = () => {}) {
   const queries = useQueryClient()
   return useMutation({
@@ -61,7 +61,7 @@ export function useChange(network: Network, id: string, onSuccess: () => void = 
   })
 }
 
-/** Puts a file into a group, or out of the one that it is in. */
+/** Moves a file into a group, or removes it from its group. */
 export async function moveTo(network: Network, file: FileRecord, group: string | null): Promise<void> {
   const id = group ?? file.group_id
   if (id === null) return
@@ -70,7 +70,7 @@ export async function moveTo(network: Network, file: FileRecord, group: string |
   await unwrap(group ? api.PUT(path, { params }) : api.DELETE(path, { params }))
 }
 
-/** Runs work on each item, some at a time. @returns how many failed, and the first reason. */
+/** Runs work on each item with limited concurrency. @returns the number of failures, and the first reason */
 export async function forEach<T>(
   items: readonly T[],
   work: (item: T) => Promise<unknown>,

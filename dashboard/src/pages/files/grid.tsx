@@ -1,4 +1,4 @@
-/** A table of grid rows, for lists of which only a part is in the page: their roles are those of a table. */
+/** A table made of grid rows with table roles, for lists of which the page contains only a part. */
 import type { ReactNode, Ref } from 'react'
 
 interface Part {
@@ -28,7 +28,7 @@ export function Group({
   )
 }
 
-/** @param top its place in the list, in pixels. */
+/** @param top the position in the list, in pixels. */
 export function Row({ index, top, children, className = '' }: Part & { index: number; top?: number }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: see above

@@ -1,4 +1,4 @@
-/** How far the operation of a pin is. */
+/** The progress of pin operations. */
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import { bytes } from '../../parts/format.ts'
@@ -10,7 +10,7 @@ const words = texts.files.pins
 /** How often to check the progress of a retrieval, which has no events. */
 const POLL_MS = 2000
 
-/** The newest operation that pins a file, read again until it is over. @param id of the file, which the pin has as well. */
+/** The newest operation that pins a file, refetched until it ends. @param id of the file, and also of its pin */
 export function usePinning(id: string, isUnderWay = true): Operation | undefined {
   const { data } = useQuery({
     queryKey: ['operations', id],
@@ -24,7 +24,7 @@ export function usePinning(id: string, isUnderWay = true): Operation | undefined
   return data?.data.operations[0]
 }
 
-/** The blocks and bytes that came so far, and why the last attempt ended. */
+/** The blocks and bytes received so far, and why the last attempt ended. */
 export function Progress({ operation }: { operation: Operation | undefined }) {
   if (!operation) return null
   const { blocks, bytes: had, total_bytes: all } = operation.progress ?? {}

@@ -9,8 +9,8 @@ import { texts } from '../../texts.ts'
 const t = texts.login
 
 /**
- * Accepts an invitation: as who is signed in, or as a new user with a name of their own.
- * @param props.children the ways to sign in, for who is a user already.
+ * Accepts an invitation as the signed-in user, or as a new user with a chosen name.
+ * @param props.children the ways to sign in, for existing users.
  */
 export function Invited({ token, children }: { token: string; children: ReactNode }) {
   const [name, setName] = useState('')
@@ -26,12 +26,12 @@ export function Invited({ token, children }: { token: string; children: ReactNod
         : unwrap(api.POST('/v0/login/invitation', { body: { token, name } })),
     async onSuccess() {
       await queries.resetQueries()
-      // A new user has no way to sign in again yet: the account offers some.
+      // A new user has no way to sign in again yet: the account page offers some.
       await navigate({ to: user ? '/dashboard' : '/dashboard/account' })
     },
   })
   if (me.isPending) return null
-  // A user who is signed in must not become another one.
+  // A signed-in user must not become a different user.
   if (me.error && !isOut)
     return (
       <>

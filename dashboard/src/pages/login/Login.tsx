@@ -8,7 +8,7 @@ import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { Invited } from './Invited.tsx'
 
-/** Reads the address: a link's token, an invitation, or the answer of the OpenID provider. */
+/** Reads the URL: a link's token, an invitation, or the OpenID provider's response. */
 function readAddress() {
   const hash = new URLSearchParams(location.hash.slice(1))
   const query = new URLSearchParams(location.search)
@@ -21,7 +21,7 @@ function readAddress() {
   }
 }
 
-/** All ways to sign in, and to accept an invitation. Opening the page spends no link: its button does. */
+/** All ways to sign in, and to accept an invitation. A link is spent by the button, not by opening the page. */
 export function Login() {
   const [{ token, invitation, answer, isLink }, setAddress] = useState(readAddress)
   const queries = useQueryClient()
@@ -35,13 +35,13 @@ export function Login() {
     mutationFn: (how: () => Promise<unknown>) => how(),
     async onSuccess() {
       await queries.resetQueries()
-      // Who is invited joins as who they are now.
+      // An invited user joins as the user who just signed in.
       if (!invitation) await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
     },
   })
   const { mutate: finish, reset } = signIn
   useEffect(() => {
-    // A link that is opened where this page is open already changes the address alone.
+    // If this page is already open, opening a link changes only the hash of the URL.
     const readAgain = () => {
       reset()
       setAddress(readAddress())

@@ -1,4 +1,4 @@
-/** A choice above a list. */
+/** A filter above a list. */
 export function Filter({
   label,
   value,

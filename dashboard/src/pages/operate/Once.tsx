@@ -2,7 +2,7 @@ import { Copy } from '../../parts/copy.tsx'
 import { Button, Modal } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 
-/** Shows a key, a token or a secret once. It is kept nowhere, and gone when the dialog is closed. */
+/** Shows a key, a token or a secret once. It is stored nowhere, and gone when the dialog closes. */
 export function Once({
   title,
   hint,

@@ -5,7 +5,7 @@ import { texts } from '../../texts.ts'
 
 const { owners, ownersHint, admins, adminsHint } = texts.operate
 
-/** A page for some alone; others who have its address read for whom it is. */
+/** A page for a role. Other users who open its URL see who may use it. */
 export function RequireRole({ who, children }: { who: 'owners' | 'admins'; children: ReactNode }) {
   const { isOwner, isInstanceAdmin } = useRights()
   if (who === 'owners') return isOwner ? children : <Empty title={owners} hint={ownersHint} />

@@ -3,7 +3,7 @@ import { texts } from '../../texts.ts'
 
 const { tabs } = texts.operate
 
-/** The pages of who is signed in: those of owners, and those of the whole instance, are not offered to others. */
+/** The tabs for the signed-in user. Only owners and instance admins see the tabs for their roles. */
 export function operateTabs({ isOwner, isInstanceAdmin }: ReturnType<typeof useRights>) {
   return [
     { to: '/dashboard/operate/operations', label: tabs.operations },

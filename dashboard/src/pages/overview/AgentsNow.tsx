@@ -10,7 +10,7 @@ import { Memory } from '../agents/Memory.tsx'
 const MOST = 6
 const t = texts.overview
 
-/** The agents to look at first: those that do not run, with the reason, then the newest. */
+/** The agents that need attention first: agents that do not run, with the reason, then the newest. */
 export function AgentsNow({ agents }: { agents: Agent[] }) {
   const { data: usage } = useUsage()
   const newest = select(agents, { sort: 'newest' })
@@ -31,7 +31,7 @@ export function AgentsNow({ agents }: { agents: Agent[] }) {
               <AgentTile agent={agent} />
               <div className="min-w-0 flex-1">
                 <h3 className="truncate font-medium text-sm">
-                  {/* The link is as large as the row. */}
+                  {/* The link covers the whole row. */}
                   <Link
                     to="/dashboard/agents/$agentId"
                     params={{ agentId }}

@@ -10,7 +10,7 @@ import { type StepName, useFirstSteps } from './first-steps.ts'
 
 const t = texts.overview.steps
 
-/** The first steps of a workspace until all are done or somebody hides them; then the way back alone, while that lacks. */
+/** The first steps of a workspace, until all are done or the user hides them. Then only `ComeBack`, if needed. */
 export function Checklist({ agents, files }: { agents: Agent[] | undefined; files: number | undefined }) {
   const { mayWrite, workspaceId } = useRights()
   const key = `berth-first-steps ${workspaceId}`
@@ -18,7 +18,7 @@ export function Checklist({ agents, files }: { agents: Agent[] | undefined; file
   const isOff = !mayWrite || hidden === key || localStorage.getItem(key) !== null
   const steps = useFirstSteps(!isOff, agents, files)
   const isDone = steps?.every(([, done]) => done) ?? false
-  // What was done once is not asked for again, such as after a conversation was deleted.
+  // Remember the completion, so that deleting a conversation, for example, does not bring the steps back.
   useEffect(() => {
     if (isDone) localStorage.setItem(key, 'done')
   }, [isDone, key])
@@ -86,7 +86,7 @@ function Step({
   )
 }
 
-/** Where a step is done. */
+/** The page for a step. */
 function linkOf(step: StepName, agents: Agent[]): LinkProps {
   const newAgent = { to: '/dashboard/agents/new' } as const
   const running = agents.filter(({ status }) => status === 'running')

@@ -9,8 +9,8 @@ const words = texts.overview.comeBack
 const KEY = 'berth-come-back'
 
 /**
- * Tells people who signed in by a link, which works once, how to come back: by a passkey if browsers can make one at this
- * address, or by a new link. Shows nothing to people who have a passkey, or a linked identity.
+ * Tells people who signed in by a link, which works once, how to sign in again: with a passkey if browsers can create
+ * one at this URL, or with a new link. Shows nothing to people who have a passkey or a linked identity.
  */
 export function ComeBack() {
   const [isOff, setOff] = useState(() => localStorage.getItem(KEY) === 'off')

@@ -34,10 +34,10 @@ export function LastEvents() {
   )
 }
 
-/** Agents' names by their ids. */
+/** Agent names by id. */
 type Names = Map<string, string>
 
-/** The newest events; those that say the same one after the other are one, with how often. */
+/** The newest events. Consecutive equal events are merged into one with a count. */
 function inOne(changes: readonly Change[], names: Names) {
   const told: { change: Change; name: string; times: number }[] = []
   for (const change of changes) {
@@ -53,7 +53,7 @@ function inOne(changes: readonly Change[], names: Names) {
 const textOf = ({ data }: Change, field: string) =>
   typeof data[field] === 'string' ? data[field] : undefined
 
-/** The words for the thing that changed. */
+/** The name of the thing that changed. */
 function nameOf(change: Change, names: Names): string {
   const text = (field: string) => textOf(change, field)
   const { type } = change.resource
@@ -70,7 +70,7 @@ function nameOf(change: Change, names: Names): string {
   )
 }
 
-/** The name of what the event is about, with a link to where that is shown. */
+/** The name of the resource of an event, with a link to its page. */
 function Subject({ change, name }: { change: Change; name: string }) {
   const { type, resource } = change
   const className = 'font-medium hover:text-accent'

@@ -11,7 +11,7 @@ import { LastEvents } from './LastEvents.tsx'
 import { LastOperations, RunningNow } from './Running.tsx'
 import { TrafficCard } from './Traffic.tsx'
 
-/** How everything is, at a glance. */
+/** The state of everything at a glance. */
 export function Overview() {
   const agents = useAgents()
   const workspace = useQuery({
@@ -21,7 +21,7 @@ export function Overview() {
   const steps = (
     <Checklist agents={agents.data?.agents} files={workspace.data?.data.workspaces[0]?.usage.files} />
   )
-  // What has failed comes first.
+  // Failures come first.
   const isLate = agents.data?.agents.some(hasFailed) ?? false
   return (
     <>

@@ -22,7 +22,7 @@ const useLast = (query: OperationQuery) =>
     queryFn: () => readOperations({ limit: LAST, ...query }),
   })
 
-/** The running operations with their progress; renders nothing where none runs. */
+/** The running operations with their progress. Renders nothing if none runs. */
 export function RunningNow() {
   const { data } = useLast({ state: 'running' })
   const running = data?.items.filter(({ state }) => state === 'running') ?? []

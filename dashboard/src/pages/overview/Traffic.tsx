@@ -7,14 +7,14 @@ import { texts } from '../../texts.ts'
 const t = texts.overview
 const DAYS = 30
 const DAY_MS = 86_400_000
-/** Gateways whose figures are summed; few workspaces have more than one. */
+/** The most gateways that are summed. Few workspaces have more than one. */
 const MAX_GATEWAYS = 10
-/** Counted with a minute's delay, and no event tells of it. */
+/** Requests are counted with a minute's delay, and no event reports them. */
 const EACH_MS = 60_000
 
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
-/** Requests to the gateways of the workspace, and the bytes that they served, by day. */
+/** Requests to the workspace's gateways, and the bytes served, by day. */
 async function readTraffic() {
   const days = Array.from({ length: DAYS }, (_, i) => dayOf(Date.now() - (DAYS - 1 - i) * DAY_MS))
   const gateways = (await unwrap(api.GET('/v3/gateways'))).data.rows.slice(0, MAX_GATEWAYS)

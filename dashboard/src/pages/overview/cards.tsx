@@ -67,10 +67,10 @@ export function StorageCard({ data, error }: Read<Answer<'/v0/workspaces'>>) {
   )
 }
 
-/** So many agents that did not start are named. */
+/** The most agents with a failed start that the card names. */
 const MAX_NAMED = 3
 
-/** The health of the parts, and the agents that did not start. */
+/** The health of the parts, and the agents that failed to start. */
 export function HealthCard({ agents = [] }: { agents: Agents | undefined }) {
   const { isInstanceAdmin } = useRights()
   const { data, error } = useHealth()

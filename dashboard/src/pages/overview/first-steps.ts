@@ -1,4 +1,4 @@
-/** How far a workspace is with its first steps, by what it has. */
+/** Derives the completed first steps of a workspace from its contents. */
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import type { Agent } from '../agents/agents.ts'
@@ -6,10 +6,10 @@ import { lacksModel, useModels } from '../agents/models.ts'
 import { useWayBack } from './way-back.ts'
 
 export type StepName = 'agent' | 'model' | 'answer' | 'file' | 'back'
-/** So many agents are asked whether anybody has talked to them. */
+/** The most agents that are asked for conversations. */
 const MAX_ASKED = 3
 
-/** @returns whether each step is done, in their order; undefined until that is known. */
+/** @returns whether each step is done, in order; undefined until known */
 export function useFirstSteps(
   isOn: boolean,
   agents: Agent[] | undefined,
@@ -32,12 +32,12 @@ export function useFirstSteps(
     ['model', models.hasDefault || able.length > 0],
     ['answer', answered.data ?? false],
     ['file', files > 0],
-    // Without passkeys there is nothing to do about it here.
+    // Without passkeys the dashboard offers nothing for this step.
     ...(back.has || back.passkey ? [['back', back.has] satisfies [StepName, boolean]] : []),
   ]
 }
 
-/** Whether one of the agents has a conversation. An engine that is away counts as none. */
+/** True if one of the agents has a conversation. An unreachable engine counts as having none. */
 async function hasAnswered(agentIds: string[]): Promise<boolean> {
   const all = await Promise.allSettled(
     agentIds.map((agentId) =>

@@ -1,10 +1,10 @@
-/** How people come back when their session has ended: the link that signed them in works once. */
+/** The ways to sign in again after the session ends: a sign-in link works only once. */
 import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 
 /**
- * Whether somebody has a way back, and whether browsers can make a passkey here.
- * @returns undefined until it is known.
+ * Whether the user can sign in again, and whether browsers can create passkeys here.
+ * @returns undefined until known.
  */
 export function useWayBack(isOn: boolean): { has: boolean; passkey: boolean } | undefined {
   const ways = useQuery({

@@ -1,4 +1,4 @@
-/** The channels that an agent may have, and what each needs. */
+/** The channels that an agent may have, and the tokens that each needs. */
 import { api, unwrap } from '../../../api/client.ts'
 
 export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const
@@ -12,14 +12,14 @@ export const TOKENS: Record<ChannelName, ('botToken' | 'appToken')[]> = {
 export const POLICIES = ['pairing', 'allowlist', 'open', 'disabled'] as const
 export type Policy = (typeof POLICIES)[number]
 
-/** A channel as the API tells it: of each token only the end. */
+/** A channel as the API returns it, with only the end of each token. */
 export interface Channel {
   enabled: boolean
   dmPolicy: string
   allowFrom: string[]
   botTokenHint?: string | null
   appTokenHint?: string | null
-  /** True where a phone is linked; WhatsApp alone has this field. */
+  /** True if a phone is linked. Only WhatsApp has this field. */
   linked?: boolean
 }
 

@@ -9,7 +9,7 @@ import { type Channel, type ChannelName, POLICIES, type Policy, TOKENS } from '.
 
 const t = texts.channels
 
-/** Sets a channel up, or changes it: a token that is left empty stays. */
+/** Connects or changes a channel. An empty field keeps the current token. */
 export function ConnectChannel({
   agentId,
   name,

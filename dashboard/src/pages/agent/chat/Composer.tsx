@@ -2,21 +2,21 @@ import { type FormEvent, type KeyboardEvent, useEffect, useLayoutEffect, useRef,
 import { Button } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
-/** Sets the height of a box to that of its text; its style says how high it may become. */
+/** Fits the height of a box to its text, up to the maximum in its style. */
 function fit(box: HTMLTextAreaElement | null): void {
   if (!box) return
   box.style.height = 'auto'
   box.style.height = `${box.scrollHeight + box.offsetHeight - box.clientHeight}px`
 }
 
-/** Where a message is written: Enter sends it, Shift+Enter begins a line. While the agent replies, it can be stopped. */
+/** The message box. Enter sends, Shift+Enter starts a new line, and a button stops the agent during a reply. */
 export function Composer({
   isBusy,
   onSay,
   onStop,
 }: {
   isBusy: boolean
-  /** Rejects where nothing was said: the text is kept then. */
+  /** Rejects if the message was not sent: the text then stays in the box. */
   onSay: (text: string) => Promise<void>
   onStop: () => void
 }) {
@@ -26,7 +26,7 @@ export function Composer({
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height of the box depends on the text
   useLayoutEffect(() => fit(box.current), [text])
   useEffect(() => {
-    // Lines break elsewhere when the window gets another width.
+    // A new window width changes the line breaks.
     const onResize = () => fit(box.current)
     addEventListener('resize', onResize)
     return () => removeEventListener('resize', onResize)

@@ -15,7 +15,7 @@ interface Listed {
   isReplying: boolean
 }
 
-/** The conversations with an agent: to go to one, begin one, or delete one. */
+/** The conversations with an agent, with buttons to open, start and delete one. */
 export function Conversations({
   agentId,
   chosen,
@@ -24,7 +24,7 @@ export function Conversations({
 }: {
   agentId: string
   chosen: string
-  /** Undefined until they are read. */
+  /** Undefined until loaded. */
   conversations: Listed[] | undefined
   onNew: () => void
 }) {

@@ -5,7 +5,7 @@ import type { CallState, Message } from './conversation.ts'
 
 const words = texts.chat
 
-/** A message of a person. */
+/** A message from a person. */
 export function Said({ text, time }: { text: string; time?: string | null }) {
   return (
     <li className="flex flex-col items-end gap-1">
@@ -18,7 +18,7 @@ export function Said({ text, time }: { text: string; time?: string | null }) {
   )
 }
 
-/** A message of the agent: still arriving, or from the history. */
+/** A message from the agent, still arriving or from the history. */
 export function Answer({
   text,
   time,
@@ -37,7 +37,7 @@ export function Answer({
   )
 }
 
-/** A call of a tool, folded: what was asked, and what came of it. The engine tells the result at the end of the reply. */
+/** A folded tool call: its arguments and its result. The engine sends the result at the end of the reply. */
 export function ToolCall({
   call,
   result,
@@ -45,7 +45,7 @@ export function ToolCall({
 }: {
   call: Message['toolCalls'][number]
   result: Message | undefined
-  /** The state of the call before its result is there; undefined where it is not known. */
+  /** The state of the call before its result arrives; undefined if unknown. */
   state: CallState | undefined
 }) {
   const now = result ? (result.isError ? 'failed' : 'done') : state
@@ -99,7 +99,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** The one text among the arguments, or all of them. */
+/** The only string among the arguments, or all arguments. */
 function brief(json: string): string {
   const given = parsed(json)
   const values = typeof given === 'object' && given !== null ? Object.values(given) : []

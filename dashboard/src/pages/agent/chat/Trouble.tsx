@@ -4,7 +4,7 @@ import { RequestError } from '../../../api/client.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
-/** An error of the chat, with advice what to do about it. */
+/** A chat error, with advice. */
 export function Trouble({
   agentId,
   error,
@@ -12,7 +12,7 @@ export function Trouble({
 }: {
   agentId: string
   error: Error | null | undefined
-  /** True for the engine's own words: it has no model, or the model refuses. */
+  /** True if the engine itself reported the error: it has no model, or the model refuses. */
   isEngine?: boolean
 }) {
   const { agent } = useAgent()

@@ -21,13 +21,13 @@ interface Reply {
   isOpen: boolean
   /** The message to the agent, until it is in the history. */
   said: string | undefined
-  /** The texts that are being written, by the engine's name of each. */
+  /** The texts that are still being written, by the engine's id of each item. */
   texts: Record<string, string>
-  /** The messages of the reply so far; a read of the conversation meanwhile may be older. */
+  /** The messages of the reply so far. A read of the conversation during the reply may be older. */
   messages: Message[]
-  /** Calls of tools by their ids. */
+  /** The states of tool calls, by id. */
   calls: Record<string, CallState>
-  /** Why there is none, in the words of the API or of the engine. */
+  /** Why there is no reply, in the words of the API or the engine. */
   error: Error | undefined
   hasFailed: boolean
 }
@@ -37,7 +37,7 @@ const NONE: Reply = {
   ...{ error: undefined, hasFailed: false },
 }
 
-/** A conversation with an agent: its messages, and the reply as it comes. One component is of one conversation. */
+/** A conversation with an agent: its messages, and the reply as it arrives. A component has only one conversation. */
 export function useConversation(agentId: string, conversationId: string) {
   const queries = useQueryClient()
   const [limit, setLimit] = useState(PAGE)
@@ -91,7 +91,7 @@ export function useConversation(agentId: string, conversationId: string) {
       } catch (error) {
         if (!ended.signal.aborted)
           setReply((before) => ({ ...before, error: error instanceof Error ? error : new Error(`${error}`) }))
-        // Nothing was said: it can be sent again.
+        // The message was not sent: the person can send it again.
         if (error instanceof RequestError) throw error
       } finally {
         if (open.current === ended) {
@@ -103,11 +103,11 @@ export function useConversation(agentId: string, conversationId: string) {
     [queries, agentId, conversationId, take],
   )
 
-  // A reply goes on without us.
+  // The agent continues its reply after the page stops listening.
   useEffect(() => () => open.current?.abort(), [])
 
   const isReplying = history.data?.isReplying === true && !history.isPlaceholderData
-  // Also where a connection broke off, once the API answers again.
+  // Includes a broken connection, once the API responds again.
   const isLost = isReplying && history.isSuccess && !reply.isOpen
   const isRefused = reply.hasFailed || reply.error instanceof RequestError
   useEffect(() => {
@@ -124,7 +124,7 @@ export function useConversation(agentId: string, conversationId: string) {
   }
 }
 
-/** The result of each tool call. Models may give several calls the same id: a result belongs to the latest call before it. */
+/** The result of each tool call. Models may reuse the id of a call: a result belongs to the latest call before it. */
 export function resultsOf(messages: Message[]): Map<Message['toolCalls'][number], Message> {
   const calls = new Map<string, Message['toolCalls'][number]>()
   const results = new Map<Message['toolCalls'][number], Message>()
@@ -145,7 +145,7 @@ interface ReplyEvent {
   error?: string
 }
 
-/** The messages that were read, and behind them those of the reply that were not. */
+/** The messages that were read, followed by the reply's messages that are not among them. */
 function withReply(read: Message[], came: Message[]): Message[] {
   const known = new Set(read.map(({ id }) => id))
   return [...read, ...came.filter(({ id }) => !known.has(id))]

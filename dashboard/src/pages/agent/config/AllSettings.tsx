@@ -13,7 +13,7 @@ const ROUTE = '/v0/agents/{agentId}/config/schema'
 export type Place = paths[typeof ROUTE]['get']['responses'][200]['content']['application/json']
 export type Key = Place['children'][number]
 
-/** A place of the engine's schema; the root for an empty path. */
+/** The engine's schema at a path; the root for an empty path. */
 export const useSchema = (agentId: string, path: string) =>
   useQuery({
     queryKey: ['agents', agentId, 'config', 'schema', path],
@@ -21,7 +21,7 @@ export const useSchema = (agentId: string, path: string) =>
     staleTime: 5 * 60_000,
   })
 
-/** All settings that the engine's schema knows, a place at a time. */
+/** All settings in the engine's schema, one level at a time. */
 export function AllSettings({
   agentId,
   config,
@@ -46,7 +46,7 @@ export function AllSettings({
       >
         {['', ...path].map((key, depth) => (
           <Button
-            // biome-ignore lint/suspicious/noArrayIndexKey: a key may be there at two depths
+            // biome-ignore lint/suspicious/noArrayIndexKey: the same key may occur at two depths
             key={depth}
             aria-current={depth === path.length ? 'page' : undefined}
             onClick={() => setPath(path.slice(0, depth))}
@@ -93,7 +93,7 @@ export function AllSettings({
   )
 }
 
-/** Where any key may be (`*`), those that the config has. */
+/** For a wildcard (`*`), the keys that the config has. */
 function ownKeys(child: Key, there: unknown): Key[] {
   if (child.key !== '*') return [child]
   if (!isObject(there)) return []

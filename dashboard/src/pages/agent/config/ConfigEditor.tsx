@@ -3,7 +3,7 @@ import { texts } from '../../../texts.ts'
 
 const t = texts.config
 
-/** All of the config as JSON, and which of its keys are the operator's. */
+/** The whole config as JSON, and which of its keys the operator sets. */
 export function ConfigEditor({
   text,
   onChange,

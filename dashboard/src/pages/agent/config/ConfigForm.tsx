@@ -15,7 +15,7 @@ const TIMEZONE = [...DEFAULTS, 'userTimezone']
 const DREAMING = ['plugins', 'entries', 'memory-core', 'config', 'dreaming', 'enabled']
 const LEVELS = ['off', 'minimal', 'low', 'medium', 'high']
 
-/** The settings that people change most. What it says not of stays as it is. */
+/** A form for the most common settings. Other settings stay unchanged. */
 export function ConfigForm({ config, onChange }: { config: Json; onChange: (config: Json) => void }) {
   const set = (path: string[], value: unknown) => onChange(write(config, path, value))
   const model = read(config, MODEL)
@@ -95,7 +95,7 @@ export function ConfigForm({ config, onChange }: { config: Json; onChange: (conf
   )
 }
 
-/** Undefined where it is empty; what ends in a comma is being typed. */
+/** A comma-separated list; undefined if empty. A comma at the end means that the person is still typing. */
 function toList(text: string): string[] | undefined {
   const items = text.split(',').map((one) => one.trimStart())
   return text === '' ? undefined : items

@@ -7,7 +7,7 @@ import { isObject, type Json } from './config.ts'
 
 const t = texts.config
 
-/** A setting of the engine: its value, and a control to change it where it is a text, a number or a switch. */
+/** A setting of the engine: its value, and a control if it is a text, a number or a switch. */
 export function Leaf({
   agentId,
   leaf: { path, key, label, help, type, sensitive },
@@ -101,7 +101,7 @@ function Control({
   )
 }
 
-/** The values that a schema names, where it names all of them. */
+/** The allowed values, if the schema lists all of them. */
 function optionsOf(schema: Json): unknown[] | undefined {
   if (Array.isArray(schema.enum)) return schema.enum
   if ('const' in schema) return [schema.const]

@@ -15,7 +15,7 @@ const APIS = [
   'ollama',
 ]
 
-/** Servers of models that the config names beside those that the engine knows. */
+/** Model servers in the config, in addition to the providers that the engine knows. */
 export function Providers({ config, onChange }: { config: Json; onChange: (config: Json) => void }) {
   const [isNew, setNew] = useState(false)
   const there = read(config, PROVIDERS)
@@ -74,7 +74,7 @@ function AddProvider({
   const add = () => {
     const { name, baseUrl, api, secret, model } = told
     const models = [{ id: model, name: model }]
-    // The value stays in the secret: the engine reads it out of the agent's environment.
+    // The value stays in the secret: the engine reads it from the agent's environment.
     onAdd(name, { baseUrl, api, ...(secret && { apiKey: `\${${secret}}` }), models })
   }
   return (

@@ -1,4 +1,4 @@
-/** The config as text and as an object, and values at paths in it. */
+/** Parses the config, and reads and writes values at paths in it. */
 import { texts } from '../../../texts.ts'
 
 export type Json = Record<string, unknown>
@@ -6,7 +6,7 @@ export type Json = Record<string, unknown>
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The object, or why the text is none. */
+/** The object, or the reason why the text is not one. */
 export function parse(text: string): { value?: Json; error?: string } {
   try {
     const value: unknown = JSON.parse(text)
@@ -19,7 +19,7 @@ export function parse(text: string): { value?: Json; error?: string } {
 export const read = (from: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), from)
 
-/** A copy with `value` at the path; undefined takes the key away. */
+/** A copy with `value` at the path; undefined removes the key. */
 export function write(from: Json, [key = '', ...rest]: readonly string[], value: unknown): Json {
   const there = from[key]
   const next = rest.length > 0 ? write(isObject(there) ? there : {}, rest, value) : value

@@ -1,16 +1,16 @@
-/** Edits the line that is being typed, key by key. It knows no terminal: `draw` shows the line. */
+/** Edits the typed line, key by key. It does not depend on a terminal: the console draws the line. */
 
-/** A line that the terminal ends, or what else was asked for. */
+/** A finished line, or another request. */
 export type Typed = { kind: 'line'; line: string } | { kind: 'cancel' } | { kind: 'clear' }
 
-/** Lines that are kept. */
+/** The most lines that the history keeps. */
 const MOST = 500
 
-/** Around what is pasted, where a program asked for it. */
+/** Markers around pasted text, if a program asked for them. */
 const PASTE = '\x1b[200~'
 const PASTE_END = '\x1b[201~'
 
-/** Control sequences that keys send, also where a program has switched the terminal's mode. */
+/** Control sequences of keys, in every mode to which a program may switch the terminal. */
 const KEYS: Record<string, string> = {
   '\x1b[A': 'up',
   '\x1bOA': 'up',
@@ -33,17 +33,17 @@ const KEYS: Record<string, string> = {
   '\x17': 'cut-word',
 }
 
-/** A line with a cursor, and the lines before it. */
+/** A line with a cursor, and the history. */
 export class Line {
-  /** Characters, as `Array.from` has them. */
+  /** The characters, split by `Array.from`. */
   #text: string[] = []
   #at = 0
   readonly #history: string[]
-  /** Where ↑ and ↓ are; the length of the history is the line that is being typed. */
+  /** The position of ↑ and ↓ in the history; the length of the history stands for the typed line. */
   #shown: number
   #draft = ''
 
-  /** @param history the lines that were sent, the oldest first; it is added to. */
+  /** @param history the sent lines, oldest first; new lines are added to it. */
   constructor(history: string[]) {
     this.#history = history
     this.#shown = history.length
@@ -57,8 +57,8 @@ export class Line {
   }
 
   /**
-   * Takes what the terminal sent: a key, or a text that was pasted.
-   * @returns what was asked for, and what of the text is still to be taken.
+   * Processes input from the terminal: a key, or pasted text.
+   * @returns what was requested, and the rest of the text, which is still to be processed.
    */
   take(data: string): { typed?: Typed; rest: string } {
     if (data.startsWith(PASTE)) return this.#insert(data.slice(PASTE.length).replace(PASTE_END, ''))
@@ -72,12 +72,12 @@ export class Line {
       return { typed: { kind: 'cancel' }, rest: '' }
     }
     if (data === '\x0c') return { typed: { kind: 'clear' }, rest: '' }
-    // Another key; or an answer of the terminal to what a program said, which must never become a command.
+    // Another key, or the terminal's response to a program, which must never become a command.
     if (data.startsWith('\x1b')) return { rest: '' }
     return this.#insert(data)
   }
 
-  /** Text up to the end of its first line, which is sent. */
+  /** Inserts text up to the end of its first line, which is sent. */
   #insert(text: string): { typed?: Typed; rest: string } {
     const end = text.search(/[\r\n]/)
     const line = end < 0 ? text : text.slice(0, end)
@@ -133,7 +133,7 @@ export class Line {
     }
   }
 
-  /** Removes what is from there to the cursor. */
+  /** Removes the text between `from` and the cursor. */
   #cut(from: number): void {
     const start = Math.max(0, from)
     this.#text.splice(start, this.#at - start)
@@ -157,7 +157,7 @@ export class Line {
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60]|\p{Emoji_Presentation}/u
 
-/** Columns that a text takes. */
+/** The width of a text in columns. */
 export function width(text: string): number {
   let columns = 0
   for (const character of text) columns += /\p{M}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1

@@ -1,8 +1,8 @@
-/** Where a console is without a folder of its own: the agent's root. */
+/** The default folder of a console: the agent's root. */
 export const ROOT = '/home/node/clawd'
 const HOME = '/home/node'
 
-/** The folder of a line that is `cd` and nothing else; undefined for every other line, which a shell runs. */
+/** The folder of a line that consists only of `cd`; undefined for any other line, which a shell runs. */
 export function cdArgument(line: string): string | undefined {
   const [, double, single, plain] =
     /^\s*cd(?:\s+(?:"([^"$`\\]+)"|'([^']+)'|([^\s"'$`\\;&|<>(){}*?#]+)))?\s*$/.exec(line) ?? []
@@ -10,7 +10,7 @@ export function cdArgument(line: string): string | undefined {
   return double ?? single ?? plain?.replace(/^~(?=\/|$)/, HOME)
 }
 
-/** The folder that `cd` leads to, as the API names folders. */
+/** The folder that `cd` leads to, as an API path. */
 export function resolveFolder(from: string, argument: string): string {
   const names: string[] = []
   for (const name of (argument.startsWith('/') ? argument : `${from}/${argument}`).split('/')) {
@@ -20,6 +20,6 @@ export function resolveFolder(from: string, argument: string): string {
   return `/${names.join('/')}`
 }
 
-/** How the prompt shows a folder. */
+/** The folder as shown in the prompt. */
 export const shownFolder = (path: string): string =>
   path === HOME || path.startsWith(`${HOME}/`) ? `~${path.slice(HOME.length)}` : path

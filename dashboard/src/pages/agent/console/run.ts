@@ -8,8 +8,8 @@ export interface End {
 }
 
 /**
- * Runs a command in an agent, and hands on what it says while it runs. It ends with `signal`.
- * @throws RequestError where it cannot be run, or its end is not known.
+ * Runs a command in an agent, and passes on its output while it runs. Aborting `signal` ends it.
+ * @throws RequestError if it cannot be run, or its end is unknown.
  */
 export async function runCommand(
   agentId: string,

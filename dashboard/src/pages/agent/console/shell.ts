@@ -9,12 +9,12 @@ const { console: words } = texts
 const RED = '\x1b[31m'
 const DIM = '\x1b[2m'
 const PLAIN = '\x1b[0m'
-/** Undoes what a program may have left: colours, a hidden cursor, modes of keys and of the mouse, the other screen. */
+/** Resets what a program may have left behind: colours, hidden cursor, key and mouse modes, alternate screen. */
 const RESET = '\x1b[!p\x1b[0m\x1b[?25h\x1b[?1l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?2004l\x1b[?47l'
 
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
 
-/** The state of a console that is kept while another page is open. */
+/** The state of a console that survives navigation to another page. */
 interface Kept {
   history: string[]
   cwd: string
@@ -27,13 +27,13 @@ export class Shell {
   readonly #onBusy: (busy: boolean) => void
   readonly #kept: Kept
   readonly #line: Line
-  /** The command that runs. */
+  /** The running command. */
   #running: AbortController | undefined
-  /** True while there is a prompt: otherwise a command runs, or its last output is being shown. */
+  /** True while the prompt is shown. Otherwise a command runs, or its last output is still being written. */
   #isReady = true
-  /** Input that was typed while a command ran. */
+  /** Input typed during a command. */
   #waiting: string[] = []
-  /** Row of the cursor below that of the prompt. */
+  /** The row of the cursor, relative to the first row of the prompt. */
   #row = 0
   #isClosed = false
 
@@ -51,7 +51,7 @@ export class Shell {
     this.#draw()
   }
 
-  /** Takes input that was typed or pasted. */
+  /** Processes typed or pasted input. */
   take(data: string): void {
     if (!this.#isReady) {
       if (data === '\x03') this.cancel()
@@ -71,7 +71,7 @@ export class Shell {
     else this.#draw()
   }
 
-  /** Ends the command that runs; what was typed meanwhile is forgotten. */
+  /** Ends the running command, and drops input typed during it. */
   cancel(): void {
     this.#waiting = []
     this.#running?.abort()
@@ -134,16 +134,16 @@ export class Shell {
     if (notes.length > 0) this.#note(`${DIM}${notes.join(' · ')}${PLAIN}`)
   }
 
-  /** A line of the console's own. */
+  /** Writes a line from the console itself. */
   #note(text: string): void {
     this.#terminal.write('', () => {
       this.#terminal.write(`${this.#terminal.buffer.active.cursorX > 0 ? '\r\n' : ''}${RESET}${text}`)
     })
   }
 
-  /** A new prompt, on a line of its own; then what was typed meanwhile. */
+  /** Shows a new prompt on a separate line, then processes input typed during the command. */
   #prompt(): void {
-    // The first callback comes when earlier output is parsed, the second when output of other callbacks is.
+    // The first callback runs once earlier output is parsed, the second once the output of other callbacks is.
     this.#terminal.write('', () =>
       this.#terminal.write('', () => {
         if (this.#terminal.buffer.active.cursorX > 0) this.#terminal.write('\r\n')
@@ -163,7 +163,7 @@ export class Shell {
     this.#terminal.write(this.#redrawn(this.#line.text, this.#line.before))
   }
 
-  /** The prompt and its line anew, over what they were; the cursor is where `before` ends. */
+  /** The output that redraws prompt and line in place, with the cursor at the end of `before`. */
   #redrawn(line: string, before = line): string {
     const columns = this.#terminal.cols
     const all = width(this.#prefix) + width(line)
@@ -182,5 +182,5 @@ export class Shell {
   }
 }
 
-/** A text of others without what a terminal would obey. */
+/** Third-party text without control characters, which a terminal would obey. */
 const plain = (text: string): string => text.replace(/\p{Cc}/gu, '')

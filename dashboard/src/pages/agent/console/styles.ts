@@ -1,10 +1,10 @@
 /**
  * xterm writes its styles into `<style>` elements and `style` attributes, both of which the page's policy refuses. While a
- * terminal is open, the document makes elements that hand the same text on as the policy allows it: to style sheets of
- * the document, and to the `style` property. xterm's own `documentOverride` is not asked by all of its parts.
+ * terminal is open, the document creates elements that pass the same text to adopted style sheets and to the `style`
+ * property, which the policy allows. Not all parts of xterm use its `documentOverride`.
  */
 
-/** Returns what ends it. */
+/** @returns a function that restores the document. */
 export function allowStyles(): () => void {
   const sheets = new Set<CSSStyleSheet>()
   const createElement = document.createElement.bind(document)

@@ -25,7 +25,7 @@ export interface Domain {
   txtValue: string | null
 }
 
-/** A domain with its state, and while it is not proven the records to set. */
+/** A domain with its state, and the records to set until it is verified. */
 export function DomainRow({ domain }: { domain: Domain }) {
   const { id: domainId, agentId, customDomain, subdomain, status, url, txtName } = domain
   const [dialog, setDialog] = useState<'change' | 'remove'>()
@@ -89,7 +89,7 @@ export function DomainRow({ domain }: { domain: Domain }) {
   )
 }
 
-/** The DNS records of a custom domain: the proof while it is needed, and where the domain is to point. */
+/** The DNS records of a custom domain: the proof while it is needed, and the target of the domain. */
 function Records({
   domain: { txtName, txtValue, cnameTarget },
   customDomain,

@@ -17,7 +17,7 @@ interface PortRoute {
   protected: boolean
 }
 
-/** Paths of the agent's own host that lead to its ports. The API has them as a whole: a change sends all. */
+/** Paths on the agent's host that lead to its ports. The API replaces them as a whole, so a change sends all. */
 export function PortRoutes({ agentId }: { agentId: string }) {
   const [edited, setEdited] = useState<PortRoute | 'new'>()
   const params = { path: { agentId } }
@@ -27,7 +27,7 @@ export function PortRoutes({ agentId }: { agentId: string }) {
   })
   const save = useChange(
     async (change: (routes: PortRoute[]) => PortRoute[]) => {
-      // As they are now: another client may have changed them since.
+      // Read the current routes: another client may have changed them.
       const now = await unwrap(api.GET(ROUTES, { params }))
       return unwrap(api.PUT(ROUTES, { params, body: { mappings: change(now.mappings) } }))
     },

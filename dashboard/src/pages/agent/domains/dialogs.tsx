@@ -15,7 +15,7 @@ interface Leads {
   isProtected: boolean
 }
 
-/** To which port, and for whom. */
+/** Fields for the port, and for who may access it. */
 function LeadsFields({ value, onChange }: { value: Leads; onChange: (value: Leads) => void }) {
   return (
     <>

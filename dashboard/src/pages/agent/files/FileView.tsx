@@ -12,7 +12,7 @@ const TextFile = lazy(() => import('./TextFile.tsx').then(({ TextFile }) => ({ d
 
 /** A file: an editor for text, the picture of an image, the type of any other. */
 export function FileView({ agentId, path, onGone }: { agentId: string; path: string; onGone: () => void }) {
-  // The file is not read again under the editor: a save finds out whether it was changed meanwhile.
+  // The file is not refetched during editing: a save detects whether somebody else has changed it.
   const { data, error } = useQuery({
     queryKey: ['file', agentId, path],
     queryFn: () => readContents(agentId, path),

@@ -14,7 +14,7 @@ interface Seen {
   etag: string
 }
 
-/** A text in its editor. Where somebody else has changed it meanwhile, a save shows the difference instead. */
+/** An editor for a text file. If somebody else has changed the file, a save shows the difference instead. */
 export function TextFile({ agentId, path, found }: { agentId: string; path: string; found: Seen }) {
   const queries = useQueryClient()
   const [seen, setSeen] = useState(found)
@@ -24,7 +24,7 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
     async mutationFn({ text, etag }: Seen): Promise<Seen> {
       return { text, etag: await writeContents(agentId, path, text, etag) }
     },
-    // What was typed in the meantime is not saved yet.
+    // Text typed during the save is not saved yet.
     onSuccess(saved) {
       setSeen(saved)
       setTheirs(undefined)
@@ -37,7 +37,7 @@ export function TextFile({ agentId, path, found }: { agentId: string; path: stri
       if (now?.kind === 'text') setTheirs(now)
     },
   })
-  /** Another text in the editor is another editor; a save leaves it, and its cursor, as they are. */
+  /** Counts texts taken over from the server: each opens a new editor. A save keeps the editor and its cursor. */
   const [taken, setTaken] = useState(0)
   const isChanged = text !== seen.text
   const store = () => {

@@ -14,7 +14,7 @@ interface Choice {
   onChoose: (path: string) => void
 }
 
-/** A folder's entries, folders first; each is read when it is opened. */
+/** A folder's entries, folders first. Each folder is read when it is opened. */
 export function Folder({ path, ...choice }: Choice & { path: string }) {
   const { agentId } = choice
   const { data, error } = useQuery({

@@ -1,8 +1,8 @@
 import { api, RequestError } from '../../../api/client.ts'
 
-/** The largest text that is shown; longer ones are downloaded. */
+/** The size limit for text in the editor. Longer text can only be downloaded. */
 const MAX_TEXT = 1_000_000
-/** Only what runs nothing: SVG and HTML are text. */
+/** Only types that cannot run scripts. SVG and HTML are shown as text. */
 const IMAGES: Record<string, string> = {
   png: 'image/png',
   jpg: 'image/jpeg',
@@ -23,7 +23,7 @@ export async function readBytes(agentId: string, path: string) {
     parseAs: 'blob',
   })
   if (!response.ok) throw new RequestError(response.status, error?.error ?? response.statusText)
-  // An empty body is no data to the client.
+  // The client returns no data for an empty body.
   return {
     blob: (data as unknown as Blob | undefined) ?? new Blob([]),
     etag: response.headers.get('etag') ?? '',
@@ -40,12 +40,12 @@ export async function readContents(agentId: string, path: string): Promise<Conte
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await blob.arrayBuffer())
     if (!text.includes('\0')) return { kind: 'text', text, etag }
   } catch {
-    // No text.
+    // Not text.
   }
   return { kind: 'binary', size: blob.size }
 }
 
-/** The page's policy shows no others. */
+/** The page's policy allows images from `data:` URLs, but not from `blob:` URLs. */
 const dataUrl = (blob: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader()
@@ -54,7 +54,7 @@ const dataUrl = (blob: Blob): Promise<string> =>
     reader.readAsDataURL(blob)
   })
 
-/** Puts a file in its place. @param etag the version that was seen; null where there must be none. @throws RequestError */
+/** Writes a file. @param etag the version that was read; null if the file must not exist. @throws RequestError */
 export async function writeContents(
   agentId: string,
   path: string,
@@ -74,7 +74,7 @@ export async function writeContents(
   return data.version
 }
 
-/** Has the browser store a file. */
+/** Downloads a file. */
 export async function save(agentId: string, path: string): Promise<void> {
   const { blob } = await readBytes(agentId, path)
   const link = document.createElement('a')

@@ -1,4 +1,4 @@
-/** CodeMirror, as the page's policy allows it: in a shadow root its styles are adopted style sheets. */
+/** CodeMirror in a shadow root, where its styles are adopted style sheets, which the page's policy allows. */
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { css } from '@codemirror/lang-css'
 import { html } from '@codemirror/lang-html'
@@ -29,7 +29,7 @@ const LANGUAGES: Record<string, () => Extension> = {
   yml: () => yaml(),
 }
 
-/** The colours of the page, which follow its scheme. */
+/** The page's colours, which follow its colour scheme. */
 const look = EditorView.theme({
   '&': { height: '100%', fontSize: '13px', backgroundColor: 'var(--color-card)', color: 'var(--color-ink)' },
   '.cm-scroller': { fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, monospace', overflow: 'auto' },
@@ -54,13 +54,13 @@ export interface EditorOptions {
   path: string
   text: string
   label: string
-  /** The text to compare with, where a difference is shown. */
+  /** The text to compare with, if a difference is shown. */
   original?: string
   onChange: (text: string) => void
   onSave: () => void
 }
 
-/** @returns what removes it. */
+/** @returns a function that removes the editor. */
 export function openEditor({
   place,
   path,
@@ -92,7 +92,7 @@ export function openEditor({
         // The keyboard reaches this scroller. axe recognizes only elements with a tabindex.
         EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
         look,
-        // Tab leaves the editor: nobody is kept in it who has no mouse.
+        // Tab leaves the editor, so that keyboard users are not trapped.
         keymap.of([
           { key: 'Mod-s', preventDefault: true, run: save },
           ...defaultKeymap,

@@ -3,7 +3,7 @@ import { api, unwrap } from '../../../api/client.ts'
 import { serverEvents } from '../../../api/server-events.ts'
 
 export interface Line {
-  /** Counts the lines that were read, so that each has a key. */
+  /** The number of the line since the page opened, used as its key. */
   id: number
   timestamp: string
   level: string
@@ -11,14 +11,14 @@ export interface Line {
   message: string
 }
 
-/** The last lines that the agent keeps, and as many again while the page is open. */
+/** The number of lines to read first, and the most that the page keeps. */
 const LAST = 1000
 const MOST = 5000
 const PAUSE_MS = 3000
-/** Lines that come together are shown together. */
+/** Lines within this time are rendered together. */
 const TOGETHER_MS = 150
 
-/** Follows the log of an agent; when it breaks off, it is read anew. */
+/** Follows the log of an agent. After a disconnect, it reads the log again and replaces the lines. */
 export function useLog(agentId: string) {
   const [lines, setLines] = useState<Line[]>([])
   const [error, setError] = useState<Error | null>(null)

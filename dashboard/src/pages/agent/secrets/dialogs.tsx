@@ -17,7 +17,7 @@ export const attach = (agentId: string, id: string) =>
     }),
   )
 
-/** Why it was refused, and where two secrets are in each other's way, what to do. */
+/** Why a request was refused, and what to do if two secrets conflict. */
 export function Refused({ error }: { error: Error | null }) {
   const isConflict = error instanceof RequestError && error.status === CONFLICT
   return (
@@ -28,12 +28,12 @@ export function Refused({ error }: { error: Error | null }) {
   )
 }
 
-/** A secret of the workspace that this agent gets. */
+/** Adds a secret of the workspace to this agent. */
 export function AddSecret({ agentId, onClose }: { agentId: string; onClose: () => void }) {
   const [name, setName] = useState('')
   const [value, setValue] = useState('')
   const [type, setType] = useState<Secret['type']>('secret')
-  /** Once it is made, a second try only attaches it. */
+  /** The id of the secret once created, so that a second try only attaches it. */
   const [made, setMade] = useState<string>()
   const add = useChange(async () => {
     const id = made ?? (await unwrap(api.POST('/v0/secrets', { body: { name, value, type } }))).secret.id

@@ -11,7 +11,7 @@ import { texts } from '../../../texts.ts'
 const t = texts.settings
 const HIDDEN = '••••••••••••'
 
-/** By what the agent is reached: its own host, its tokens, its git. */
+/** Access to the agent: its host, its tokens and its Git repository. */
 export function Access({ agentId }: { agentId: string }) {
   const params = { path: { agentId } }
   const [isShown, setShown] = useState(false)
@@ -76,7 +76,7 @@ function Line({
 }: {
   label: string
   shown: string
-  /** The text that the button copies; no button where it is empty. */
+  /** The text that the button copies; no button if empty. */
   copied: string
   hint?: string
   children?: React.ReactNode

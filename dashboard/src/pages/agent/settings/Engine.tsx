@@ -13,7 +13,7 @@ import { shownState } from '../../agents/failure.ts'
 const t = texts.settings
 const AGENT = '/v0/agents/{agentId}'
 
-/** How the agent runs, on which version of its engine, and what can be done about it. */
+/** The agent's runtime and engine version, and the actions on them. */
 export function Engine({ agentId }: { agentId: string }) {
   const params = { path: { agentId } }
   const started = { params: { ...params, header: AT_ONCE } }

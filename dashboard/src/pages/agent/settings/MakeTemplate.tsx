@@ -7,7 +7,7 @@ import { texts } from '../../../texts.ts'
 
 const t = texts.settings
 
-/** A template of the agent's newest snapshot, for other agents to begin with. */
+/** Creates a template from the agent's newest snapshot, for new agents. */
 export function MakeTemplate({
   agent: { agentId, name: agentName },
   onClose,

@@ -12,7 +12,7 @@ const t = texts.settings
 const NAMES = ['name', 'emoji', 'description', 'vibe'] as const
 type Told = Record<(typeof NAMES)[number], string>
 
-/** Name and description of the agent, as its owner gives them. */
+/** The agent's name and description, which its owner chooses. */
 export function Names({
   agent,
 }: {
@@ -26,7 +26,7 @@ export function Names({
     description: agent.description ?? '',
     vibe: agent.vibe ?? '',
   }
-  /** What was typed and is not saved, also where the agent changes its names meanwhile. */
+  /** Unsaved input, which survives changes that the agent makes itself. */
   const [draft, setDraft] = useState<Partial<Told>>({})
   const unsaved = Object.fromEntries(
     Object.entries(draft).filter(([name, text]) => text !== before[name as keyof Told]),
@@ -44,7 +44,7 @@ export function Names({
       await queries.invalidateQueries()
       return sent
     },
-    // What was typed in the meantime stays.
+    // Keep input that was typed during the save.
     (sent) =>
       setDraft((now) =>
         Object.fromEntries(Object.entries(now).filter(([name, text]) => text !== sent[name as keyof Told])),

@@ -11,7 +11,7 @@ const t = texts.skills
 type Skill = NonNullable<ReturnType<typeof useAttached>['data']>['skills'][number]
 type Update = NonNullable<ReturnType<typeof useUpdates>['data']>['updates'][number]
 
-/** The skills that an agent has, with those that have a newer version. */
+/** The skills of an agent, with a mark on those that have a newer version. */
 export function Attached({ agentId, onAdd }: { agentId: string; onAdd: () => void }) {
   const { data, error } = useAttached(agentId)
   const updates = useUpdates(agentId)
@@ -91,7 +91,7 @@ function Detach({ skill: { agentId, skillId, name }, onClose }: { skill: Skill; 
   )
 }
 
-/** A newer version; where the agent has changed the folder, what becomes of that. */
+/** Updates a skill. If the agent has changed the folder, asks what to do with the changes. */
 function UpdateSkill({
   agentId,
   skill: { skillId, skillCid, name },

@@ -72,7 +72,7 @@ function HubRow({
 }: {
   agentId: string
   skill: HubSkill
-  /** The same skill, once it is installed. */
+  /** The same skill in the library, once installed. */
   inLibrary: LibrarySkill | undefined
   isAttached: boolean
 }) {

@@ -120,7 +120,7 @@ function RemoveSkill({ skillId, name, onClose }: { skillId: string; name: string
   )
 }
 
-/** A folder with SKILL.md that is on IPFS. */
+/** Adds a folder with SKILL.md from IPFS. */
 function AddSkill({ onClose }: { onClose: () => void }) {
   const [skillCid, setCid] = useState('')
   const [name, setName] = useState('')

@@ -1,4 +1,4 @@
-/** Queries and changes of the pages of skills. */
+/** Queries and mutations that the skill pages share. */
 import { useQuery } from '@tanstack/react-query'
 import { AT_ONCE } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
@@ -21,7 +21,7 @@ export const useUpdates = (agentId: string) =>
     queryFn: () => unwrap(api.GET('/v0/agents/{agentId}/skills/updates', { params: { path: { agentId } } })),
   })
 
-/** @param skill a CID of the library, or a slug. */
+/** @param skill a CID in the library, or a slug. */
 export const attachSkill = (agentId: string, skill: string) =>
   unwrap(
     api.POST('/v0/agents/{agentId}/skills', {

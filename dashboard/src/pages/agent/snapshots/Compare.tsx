@@ -12,7 +12,7 @@ const { snapshots: words } = texts
 const AT = '/dashboard/agents/$agentId/snapshots'
 const BUTTON = 'rounded-lg border border-line bg-card px-3 py-1.5 font-medium text-sm hover:border-accent'
 
-/** The difference between the two snapshots that the address names. */
+/** The difference between the two snapshots in the URL. */
 export function Compare({
   agentId,
   compared: { from, to },
@@ -20,7 +20,7 @@ export function Compare({
 }: {
   agentId: string
   compared: Compared
-  /** When each of those that are shown was taken, by its CID. */
+  /** The times of the listed snapshots, by CID. */
   taken: Map<string, string>
 }) {
   const { data, error } = useQuery({

@@ -5,7 +5,7 @@ const { snapshots: words } = texts
 const COLOURS: Record<string, string> = { '+': 'text-good', '-': 'text-bad', '@': 'text-accent' }
 const SIGNS = { added: '+', removed: '−', modified: '±' }
 
-/** The files that a diff is of; each opens to its lines. */
+/** The files of a diff; each expands to its lines. */
 export function Diff({ diff }: { diff: string }) {
   const files = filesOf(diff)
   if (files.length === 0) return <p className="text-soft text-sm">{words.noDiff}</p>

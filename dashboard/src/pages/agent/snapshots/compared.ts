@@ -1,4 +1,4 @@
-/** Which snapshots are compared: by their CIDs, in the address. One alone waits for the other. */
+/** The CIDs of the compared snapshots, in the URL. The first one chosen waits for the second. */
 export interface Compared {
   from?: string
   to?: string
@@ -6,13 +6,13 @@ export interface Compared {
 
 const text = (value: unknown) => (typeof value === 'string' && value ? value : undefined)
 
-/** Reads the parameters; anybody may have written the address, so anything but texts is dropped. */
+/** Reads the parameters. Anybody may have written the URL, so only strings are kept. */
 export function readCompared(search: Record<string, unknown>): Compared {
   const [from, to] = [text(search.from), text(search.to)]
   return { ...(from && { from }), ...(to && { to }) }
 }
 
-/** The comparison after `chosen` was added to it, or removed from it. @param newestFirst the CIDs of the history. */
+/** The comparison with `chosen` added or removed. @param newestFirst the CIDs of the history. */
 export function choose({ from, to }: Compared, chosen: string, newestFirst: string[]): Compared {
   const kept = [from, to].filter((cid): cid is string => cid !== undefined && cid !== chosen)
   const wasChosen = chosen === from || chosen === to

@@ -1,4 +1,4 @@
-/** A unified diff of git, file by file. What it says is text of others: it is shown, and nothing else. */
+/** Splits a unified Git diff into files. Its contents are untrusted: they are only shown as text. */
 
 export interface FileDiff {
   name: string
@@ -6,7 +6,7 @@ export interface FileDiff {
   lines: string[]
 }
 
-/** The files of a diff, in its order. A diff that was cut off has a last file that is not whole. */
+/** The files of a diff, in order. The last file of a truncated diff is incomplete. */
 export function filesOf(diff: string): FileDiff[] {
   const files: FileDiff[] = []
   let isHead = true

@@ -25,7 +25,7 @@ interface When {
   tz: string
 }
 
-/** A task that is made or changed: when it runs, and what is said to the agent then. */
+/** Creates or changes a task: its schedule, and the message to the agent. */
 export function TaskForm({ agentId, task, onClose }: { agentId: string; task?: Task; onClose: () => void }) {
   const [name, setName] = useState(task?.name ?? '')
   const [message, setMessage] = useState(task?.message ?? '')
@@ -166,7 +166,7 @@ function WhenFields({ value, onChange }: { value: When; onChange: (when: When) =
   )
 }
 
-/** The form's first schedule: the task's own, or weekdays at nine. */
+/** The initial schedule of the form: the task's, or weekdays at nine. */
 function toForm(schedule: Schedule | undefined): When {
   const form: When = {
     kind: 'days',
@@ -191,7 +191,7 @@ function toForm(schedule: Schedule | undefined): When {
   return form
 }
 
-/** Undefined while something is missing. */
+/** Undefined while the form is incomplete. */
 function toSchedule({ kind, n, unit, time, days, at, expr, tz }: When): Schedule | undefined {
   const zone = tz.trim() && { tz: tz.trim() }
   if (kind === 'every')
@@ -201,7 +201,7 @@ function toSchedule({ kind, n, unit, time, days, at, expr, tz }: When): Schedule
   return time && days.length > 0 ? { kind: 'cron', expr: timeOnDays(time, days), ...zone } : undefined
 }
 
-/** As a field of this kind has it: the time here, without its zone. */
+/** The value for a `datetime-local` field: the local time without its zone. */
 function localTime(at: string): string {
   const time = new Date(at)
   const local = new Date(time.getTime() - time.getTimezoneOffset() * UNITS.minutes)

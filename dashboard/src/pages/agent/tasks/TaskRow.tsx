@@ -86,7 +86,7 @@ export function TaskRow({ agentId, task, onEdit }: { agentId: string; task: Task
 
 const toneOf = (status: string | undefined) => (status === 'error' ? 'failed' : (status ?? ''))
 
-/** The last runs of a task, with what came of each. */
+/** The last runs of a task, with the result of each. */
 function Runs({ agentId, task }: { agentId: string; task: Task }) {
   const { data, error } = useQuery({
     queryKey: ['agents', agentId, 'tasks', task.id, 'runs', task.lastRunAtMs],

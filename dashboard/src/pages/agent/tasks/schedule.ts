@@ -1,4 +1,4 @@
-/** When a task runs: in words, and as a form has it. */
+/** Converts schedules of tasks to words and to form values. */
 import { texts } from '../../../texts.ts'
 
 const t = texts.tasks
@@ -11,14 +11,14 @@ export type Schedule =
   | { kind: 'every'; everyMs: number }
   | { kind: 'cron'; expr: string; tz?: string | undefined }
 
-/** Converts an interval to the largest unit of which it is a whole number. */
+/** Converts an interval to the largest unit that divides it evenly. */
 export function interval(everyMs: number): { n: number; unit: Unit } {
   const units: Unit[] = ['days', 'hours', 'minutes']
   const unit = units.find((one) => everyMs % UNITS[one] === 0) ?? 'minutes'
   return { n: everyMs / UNITS[unit], unit }
 }
 
-/** `every hour`, `at 09:00 on weekdays`; a cron expression of another sort as it is. */
+/** `every hour`, `at 09:00 on weekdays`; other cron expressions unchanged. */
 export function inWords(schedule: Schedule): string {
   if (schedule.kind === 'at') return t.once(moment(schedule.at))
   if (schedule.kind === 'every') {
@@ -29,14 +29,14 @@ export function inWords(schedule: Schedule): string {
   return schedule.tz ? `${words} (${schedule.tz})` : words
 }
 
-/** A time as people write it, in their own zone. */
+/** A time in the person's format and time zone. */
 export const moment = (at: string | number): string => {
   const time = new Date(at)
   if (Number.isNaN(time.getTime())) return String(at)
   return time.toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
 }
 
-/** The common forms of cron; undefined for any other. */
+/** A common cron expression in words; undefined for any other. */
 export function cronInWords(expr: string): string | undefined {
   const [minute = '', hour = '', day = '', month = '', weekday = ''] = expr.trim().split(/\s+/)
   if (month !== '*') return undefined
@@ -63,7 +63,7 @@ function minutesInWords(minute: string): string | undefined {
 const pad = (n: string) => n.padStart(2, '0')
 const ALL = [0, 1, 2, 3, 4, 5, 6]
 
-/** The days of the week that a field of cron names, Sunday being 0; undefined where it is of another form. */
+/** The weekdays in a cron field, with Sunday as 0; undefined for other forms. */
 export function weekdaysOf(field: string): number[] | undefined {
   if (field === '*') return ALL
   const days = new Set<number>()
@@ -80,11 +80,11 @@ function daysInWords(days: number[]): string {
   if (key === ALL.join()) return t.daily
   if (key === '1,2,3,4,5') return t.weekdays
   if (key === '0,6') return t.weekends
-  // The week begins on Monday.
+  // The week starts on Monday.
   return t.onDays([...days].sort((a, b) => ((a + 6) % 7) - ((b + 6) % 7)).map((day) => t.days[day] ?? ''))
 }
 
-/** A cron expression that says a time on days of the week, as the form has it; undefined for any other. */
+/** The time and weekdays of a cron expression, as the form needs them; undefined for other expressions. */
 export function asTimeOnDays(expr: string): { time: string; days: number[] } | undefined {
   const [, minute, hour, weekday] = /^(\d+)\s+(\d+)\s+\*\s+\*\s+(\S+)$/.exec(expr.trim()) ?? []
   const days = weekday && weekdaysOf(weekday)

@@ -1,4 +1,4 @@
-/** Tasks as the engine has them: what its answers say beyond the API's own fields is read with care. */
+/** Reads and writes the engine's tasks. Fields beyond the API's own come from the engine and are validated. */
 import { api, unwrap } from '../../../api/client.ts'
 import type { Schedule } from './schedule.ts'
 
@@ -16,7 +16,7 @@ export interface Task {
   schedule: Schedule | undefined
   kind: 'agentTurn' | 'systemEvent'
   message: string
-  /** Fields of the payload beside the message, such as the model. */
+  /** Other fields of the payload, such as the model. */
   more: Record<string, unknown>
   nextRunAtMs: number | undefined
   lastRunAtMs: number | undefined

@@ -13,8 +13,8 @@ const HEIGHT = 140
 const words = texts.usage
 
 /**
- * A line over time, with the value of now, the highest one, and the limit where there is one. What the picture shows stands
- * in a table as well, for who does not see it.
+ * A line chart with the current value, the peak, and the limit if any. A table has the same values for people who
+ * cannot see the chart.
  */
 export function Plot({
   title,
@@ -32,7 +32,7 @@ export function Plot({
   const last = points.at(-1)
   if (!last) return null
   const highest = points.reduce((most, { value }) => Math.max(most, value), 0)
-  // The limit is in the picture once it is near: otherwise all that changes would be a flat line.
+  // Show the limit only if it is near: otherwise all changes would look like a flat line.
   const top = limit && highest > limit / 3 ? limit : niceTop(highest)
   const first = points[0] ?? last
   const span = Math.max(last.at - first.at, 1)
@@ -115,7 +115,7 @@ export function Plot({
   )
 }
 
-/** 1, 2 or 5 of its power of ten, above the value. */
+/** The smallest 1, 2 or 5 times a power of ten that is at least 10% above the value. */
 function niceTop(value: number): number {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))

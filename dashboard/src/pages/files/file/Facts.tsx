@@ -57,7 +57,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-/** A file is pinned; a pin that its node lost is being repaired by an operation. */
+/** The pin of a file. If its node lost the pin, an operation repairs it. */
 function PinState({ id }: { id: string }) {
   const { data } = useQuery({
     queryKey: ['operations', id],

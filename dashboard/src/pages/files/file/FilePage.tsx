@@ -16,7 +16,7 @@ import { Swaps } from './Swaps.tsx'
 
 const words = texts.files.file
 
-/** The page of a file: its properties, its addresses, and the changes that can be made. */
+/** The page of a file: its properties, its links, and the actions on it. */
 export function FilePage() {
   const params = useParams({ from: '/shell/dashboard/files/$network/$fileId' })
   const network: Network = params.network === 'private' ? 'private' : 'public'

@@ -11,7 +11,7 @@ const words = texts.files.file
 const HOUR = 3600
 const EXPIRIES = [HOUR / 4, HOUR, 24 * HOUR, 7 * 24 * HOUR, 30 * 24 * HOUR]
 
-/** Where a file is read: public ones at each gateway, private ones by links that end. */
+/** Links to a file: public files at each gateway, private files by links that expire. */
 export function Links({ file, network }: { file: FileRecord; network: Network }) {
   const { gateways, data } = useGateways()
   return (
@@ -60,7 +60,7 @@ function PrivateLink({ hosts, cid }: { hosts: string[]; cid: string }) {
   const [host = '', setHost] = useState(hosts[0])
   const [seconds, setSeconds] = useState(HOUR)
   const make = useMutation({ mutationFn: () => linkTo(host, cid, seconds) })
-  // A link that was made for another gateway or time would be taken for the one that is chosen now.
+  // Otherwise a link for another gateway or duration would look like a link for the current choice.
   const choose = (host: string, seconds: number) => {
     setHost(host)
     setSeconds(seconds)

@@ -5,7 +5,7 @@ import { texts } from '../../../texts.ts'
 import { type FileRecord, type Network, useChange } from '../files.ts'
 
 const words = texts.files.file
-/** As many as the API takes. */
+/** The API's limit. */
 const MOST = 10
 const BOX = 'min-w-0 flex-1 rounded-lg border border-line bg-page px-2.5 py-1.5 text-sm'
 
@@ -39,7 +39,7 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
       ...Object.fromEntries(gone.map((key) => [key, null])),
       ...Object.fromEntries(changed),
     }
-    // What was typed in the meantime is a change to what was sent.
+    // Input typed during the save is a change to the metadata that was sent.
     const onSuccess = () =>
       setDraft((now) => (now && now.pairs !== pairs ? { pairs: now.pairs, before: kept } : undefined))
     saving.mutate({ keyvalues }, { onSuccess })

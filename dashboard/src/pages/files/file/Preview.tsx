@@ -17,7 +17,7 @@ const CAR = 'application/vnd.ipld.car'
 
 type Form = 'folder' | 'archive' | 'image' | 'markdown' | 'table' | 'frame' | 'none'
 
-/** How a file is shown. Markdown and CSV often have the type of plain text: then their names tell. */
+/** The form of the preview. Markdown and CSV often have the type of plain text, so their names decide. */
 function formOf({ mime_type: type, name }: FileRecord): Form {
   const hasName = (pattern: RegExp) => pattern.test(name ?? '')
   if (type === 'directory') return 'folder'
@@ -30,16 +30,16 @@ function formOf({ mime_type: type, name }: FileRecord): Form {
 }
 
 /**
- * Shows content from the workspace's gateway, which is another origin than this page, because the content is untrusted. The
- * frame may not run scripts, except for PDF, which browsers do not show otherwise. An image runs nothing, SVG included.
- * Folders and CARs are shown as trees.
+ * Shows content from the workspace's gateway. The content is untrusted, so the gateway has a different origin than this
+ * page, and the frame may not run scripts, except for PDF, which browsers do not show otherwise. Images, including SVG,
+ * run no scripts. Folders and CARs are shown as trees.
  */
 export function Preview({ file, network }: { file: FileRecord; network: Network }) {
   const { id, mime_type, cid, name } = file
   const { gateways, data } = useGateways()
   const gateway = gateways.find(({ restrict }) => network === 'private' || !restrict)
   const details = useDetails(network, file)
-  // Behind a swap the same CID has other content, which browsers keep for a minute: they ask anew for another address.
+  // After a swap the same CID has other content, and browsers cache for a minute: a new URL makes them ask again.
   const swapped = details.data?.swaps[0]?.created_at
   const form = formOf(file)
   const open = gateway && network === 'public' ? `${addressOf(gateway.host)}/ipfs/${cid}` : undefined
@@ -54,7 +54,7 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
   const address = useQuery({
     queryKey: ['preview', network, cid, gateway?.host, swapped],
     enabled: (form === 'image' || form === 'frame') && isReadable,
-    // A link that is made again is another address, and would load again what is looked at.
+    // A new link has a different URL, which would reload the preview.
     staleTime: 'static',
     queryFn: locate,
   })
@@ -71,9 +71,9 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
           src={address.data}
           alt={words.of(name ?? cid)}
           referrerPolicy="no-referrer"
-          // A browser does not know every type of image.
+          // Browsers do not support every image type.
           onError={() => setBroken(true)}
-          // Transparent parts are seen on white, as in a browser.
+          // Shows transparent parts on white, as browsers do.
           className="mx-auto max-h-[28rem] max-w-full rounded-lg border border-line bg-white object-contain"
         />
       ) : address.data && form === 'frame' ? (
@@ -82,7 +82,7 @@ export function Preview({ file, network }: { file: FileRecord; network: Network 
           src={address.data}
           {...(mime_type !== PDF && { sandbox: '' })}
           referrerPolicy="no-referrer"
-          // The browser writes plain text in the colours of the scheme.
+          // Otherwise the browser shows plain text in the colours of the colour scheme.
           className="scheme-light h-[28rem] w-full rounded-lg border border-line bg-white"
         />
       ) : (

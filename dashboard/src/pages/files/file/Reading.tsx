@@ -8,14 +8,14 @@ import { texts } from '../../../texts.ts'
 import { fetchBeginning, totalOf } from './beginning.ts'
 
 const words = texts.files.preview
-/** Bytes that are read of a text, and rows that are shown of a table. */
+/** The most bytes of a text that are read, and the most rows of a table that are shown. */
 const MAX_BYTES = 262_144
 const MAX_ROWS = 500
 
 /**
- * The beginning of a text as people read it: Markdown with its headings and lists, CSV as a table.
- * @param version changes with what is read at the CID, which may be swapped.
- * @param locate gives the address at which the file is read.
+ * Renders the beginning of a text: Markdown with its headings and lists, CSV as a table.
+ * @param version changes when a swap changes the content at the CID.
+ * @param locate returns the URL of the file.
  */
 export function Reading({
   cid,
@@ -58,11 +58,11 @@ export function Reading({
   )
 }
 
-/** The first row of a CSV is its head. */
+/** A CSV as a table. Its first row is the header. */
 function Rows({ text, isCut }: { text: string; isCut: boolean }) {
-  // The head, one row more than is shown, and one that may be cut.
+  // The header, one row more than is shown, and one row that may be cut.
   const { data } = parse<string[]>(text, { skipEmptyLines: true, preview: MAX_ROWS + 3 })
-  // The last row of a text that was cut may be half a row.
+  // The last row of a truncated text may be incomplete.
   const [head = [], ...rows] = isCut ? data.slice(0, -1) : data
   return (
     <>

@@ -11,7 +11,7 @@ import { useDetails } from './details.ts'
 
 const words = texts.files.swaps
 
-/** The content that gateways serve in place of a CID, and that of earlier swaps. */
+/** The content that gateways serve instead of a CID, and earlier swaps. */
 export function Swaps({ file, network }: { file: FileRecord; network: Network }) {
   const queries = useQueryClient()
   const [target, setTarget] = useState('')

@@ -1,7 +1,7 @@
 import { RequestError } from '../../../api/client.ts'
 
 /**
- * Asks a gateway for the first bytes of a file.
+ * Fetches the first bytes of a file from a gateway.
  * @returns null if the file is empty. @throws RequestError
  */
 export async function fetchBeginning(
@@ -15,12 +15,12 @@ export async function fetchBeginning(
     credentials: 'omit',
     referrerPolicy: 'no-referrer',
   })
-  // Nothing has no range.
+  // An empty file has no valid range.
   if (answer.status === 416) return null
   if (!answer.ok) throw new RequestError(answer.status, answer.statusText)
   return answer
 }
 
-/** How many bytes the whole file has. */
+/** The size of the whole file in bytes. */
 export const totalOf = ({ headers }: Response): number =>
   Number(headers.get('content-range')?.split('/')[1] ?? headers.get('content-length'))

@@ -15,7 +15,7 @@ type By = 'file_name' | 'cid' | 'referer' | 'user_agent'
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
 
-/** The analytics of a gateway for the last month: requests by day, and the content that was served most. */
+/** A gateway's analytics for the last month: requests by day, and the most served content. */
 export function Analytics({ domain }: { domain: string }) {
   const now = Date.now()
   const start_date = dayOf(now - (DAYS - 1) * DAY_MS)

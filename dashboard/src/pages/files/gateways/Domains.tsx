@@ -11,7 +11,7 @@ import type { GatewayRecord } from './GatewayPage.tsx'
 const words = texts.files.gateways
 type Domain = GatewayRecord['custom_domains'][number]
 
-/** Names of the user's own that lead to a gateway, each with the records to set in DNS. */
+/** Custom domains of a gateway, each with the DNS records to set. */
 export function Domains({ gateway: { id, custom_domains } }: { gateway: GatewayRecord }) {
   const queries = useQueryClient()
   const [domain, setDomain] = useState('')

@@ -55,7 +55,7 @@ export function GatewayPage() {
 
 function Serving({ gateway }: { gateway: GatewayRecord }) {
   const queries = useQueryClient()
-  /** Shown until the gateway has it. */
+  /** Settings that are being saved, shown until the gateway has them. */
   const [chosen, setChosen] = useState<{ inner_cids?: boolean; cid_hosts?: boolean }>({})
   const saving = useMutation({
     mutationFn: (body: typeof chosen) =>

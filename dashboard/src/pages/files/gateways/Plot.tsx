@@ -1,4 +1,4 @@
-/** Values by day as columns. */
+/** A value for one day, which the chart shows as a column. */
 interface Point {
   day: string
   value: number

@@ -9,7 +9,7 @@ import type { GatewayRecord } from './GatewayPage.tsx'
 
 const words = texts.files.gateways
 
-/** The access tokens of a gateway. One is shown when it is made, and never again. */
+/** The access tokens of a gateway. A token is shown only once, when it is created. */
 export function Tokens({ gateway: { id, settings } }: { gateway: GatewayRecord }) {
   const queries = useQueryClient()
   const tokens = settings.restriction_policies.accessTokens

@@ -7,7 +7,7 @@ import { useTake } from './take.ts'
 
 const words = texts.files.upload
 
-/** Asks for the network of files that were dropped on a page without an area for uploads. */
+/** Asks for the network of files dropped on a page without an upload area. */
 export function DropDialog({ chosen, onClose }: { chosen: Chosen[]; onClose: () => void }) {
   const [network, setNetwork] = useState<Network>('public')
   const { take, error } = useTake({ network, groupId: undefined })

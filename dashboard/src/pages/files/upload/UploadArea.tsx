@@ -11,7 +11,7 @@ import { UploadList } from './UploadList.tsx'
 
 const words = texts.files.upload
 
-/** Takes files and folders, by drop or by choice; says before what the plan allows. */
+/** Accepts dropped or chosen files and folders, and shows what the plan allows. */
 export function UploadArea({
   network,
   groupId,
@@ -19,7 +19,7 @@ export function UploadArea({
 }: {
   network: Network
   groupId: string | undefined
-  /** Where there is nothing else to see. */
+  /** True if the page shows nothing else. */
   isLarge: boolean
 }) {
   const { take, error, setError, limits } = useTake({ network, groupId })
@@ -60,7 +60,7 @@ export function UploadArea({
   )
 }
 
-/** Takes what is dropped anywhere on the page. @returns whether something is held above it. */
+/** Handles drops anywhere on the page. @returns whether something is being dragged over it */
 function useDrop(onDrop: (transfer: DataTransfer) => unknown) {
   const [isOver, setOver] = useState(false)
   const latest = useRef(onDrop)

@@ -8,10 +8,10 @@ import { Bar } from '../Bar.tsx'
 import { dismiss, isActive, pause, resume, type UploadView, useUploads } from './uploads.ts'
 
 const words = texts.files.upload
-/** Uploads that the list shows; of further ones only their number. */
+/** How many uploads the list shows. For the rest it shows only their number. */
 const SHOWN = 8
 
-/** The uploads, with how far they are and what can be done to each. */
+/** The uploads, with progress and actions. */
 export function UploadList() {
   const uploads = useUploads()
   const queries = useQueryClient()

@@ -1,4 +1,4 @@
-/** Files and folders that were dropped or chosen, with all that the folders have. */
+/** Reads dropped or chosen files and folders, including the contents of folders. */
 import type { PackedFile } from './pack.worker.ts'
 
 export interface Chosen {
@@ -7,7 +7,7 @@ export interface Chosen {
   files: PackedFile[]
 }
 
-/** Reads a drop. The entries have to be taken while the event is handled. */
+/** Reads a drop. The entries are available only during the event handler. */
 export async function readDrop(transfer: DataTransfer): Promise<Chosen[]> {
   const entries = [...transfer.items].flatMap((item) => item.webkitGetAsEntry() ?? [])
   const chosen = entries.map(async (entry): Promise<Chosen> => {
@@ -21,7 +21,7 @@ export async function readDrop(transfer: DataTransfer): Promise<Chosen[]> {
   return Promise.all(chosen)
 }
 
-/** Reads what an input has. One for folders gives the path of each file, with the folder before it. */
+/** Reads the files of an input. A folder input gives the path of each file, starting with the folder. */
 export function readInput(files: FileList): Chosen[] {
   const folders = new Map<string, Chosen>()
   const chosen: Chosen[] = []
@@ -41,7 +41,7 @@ export function readInput(files: FileList): Chosen[] {
 async function filesOf(folder: FileSystemDirectoryEntry, path: string): Promise<PackedFile[]> {
   const reader = folder.createReader()
   const files: PackedFile[] = []
-  // A reader gives some at a time, and none at the end.
+  // A reader returns entries in batches, and an empty batch at the end.
   for (;;) {
     const entries = await new Promise<FileSystemEntry[]>((resolve, reject) =>
       reader.readEntries(resolve, reject),

@@ -1,7 +1,7 @@
 /**
- * Names what is uploaded before it leaves: in a thread of its own, so that the page stays smooth. A folder becomes a CAR
- * whose leaves are slices of the files themselves, so that none of it is in memory. The code that makes the blocks is the
- * server's, so the CIDs are those of its own imports (`unixfs-v1-2025`).
+ * Computes the CID of an upload before it is sent, in a worker thread, so that the page stays responsive. A folder
+ * becomes a CAR whose leaves are slices of the files, so that their contents are not held in memory. The server's own
+ * code builds the blocks, so the CIDs match its imports (`unixfs-v1-2025`).
  */
 import { CarWriter } from '@ipld/car/writer'
 import { varint } from 'multiformats'
@@ -9,7 +9,7 @@ import type { CID } from 'multiformats/cid'
 import { code as RAW } from 'multiformats/codecs/raw'
 import { type Entry, writeDirectory, writeFile } from '../../../../../src/storage/unixfs-write.ts'
 
-/** A file, with its path from within the folder. */
+/** A file, with its path relative to the folder. */
 export interface PackedFile {
   path: string
   file: File
@@ -18,13 +18,13 @@ export interface PackRequest {
   files: PackedFile[]
   isFolder: boolean
 }
-/** How far it is, in bytes; then the CID and what is to be sent; or that the browser computes no hashes here. */
+/** Progress in bytes, then the CID and the body to send, or the reason for a failure. */
 export type PackAnswer =
   | { state: 'working'; bytes: number }
   | { state: 'done'; cid: string; body: Blob }
   | { state: 'failed'; reason: string }
 
-/** Told of each so many bytes. */
+/** Bytes between progress reports. */
 const REPORT_BYTES = 4_194_304
 
 addEventListener('message', ({ data }: MessageEvent<PackRequest>) => {
@@ -62,7 +62,7 @@ async function* reported(file: File): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The blocks of a CAR as they come, each of them once. */
+/** Collects the blocks of a CAR in order of arrival, each only once. */
 class Car {
   readonly parts: BlobPart[] = []
   readonly #known = new Set<string>()
@@ -71,7 +71,7 @@ class Car {
     let from = 0
     const put = async ({ cid, bytes }: { cid: CID; bytes: Uint8Array }) => {
       if (cid.code !== RAW) return this.#put(cid, bytes as Uint8Array<ArrayBuffer>, bytes.length)
-      // Leaves come in the order of the file.
+      // Leaves arrive in file order.
       this.#put(cid, file.slice(from, from + bytes.length), bytes.length)
       from += bytes.length
     }

@@ -1,10 +1,10 @@
-/** The way of an upload's bytes: tus, in pieces, gone on with after a pause, a lost connection or a reload. */
+/** Sends an upload by tus, in pieces, and resumes it after a pause, a lost connection or a reload. */
 import { CID } from 'multiformats/cid'
 import { DetailedError, Upload } from 'tus-js-client'
 import { RequestError } from '../../../api/client.ts'
 import { texts } from '../../../texts.ts'
 
-/** Proxies in front of Berth often take no larger bodies. */
+/** Proxies in front of Berth often refuse larger bodies. */
 const PIECE_BYTES = 33_554_432
 const RETRY_MS = [0, 1000, 3000, 5000, 10_000]
 
@@ -22,11 +22,11 @@ export interface Sending {
 interface Told {
   onSent(bytes: number): void
   onDone(fileId: string): void
-  /** @param isOffline Berth cannot be reached, and may be later. */
+  /** @param isOffline true if Berth cannot be reached at the moment. */
   onFailed(error: Error, isOffline: boolean): void
 }
 
-/** Makes the upload, to be started, and aborted for a pause. */
+/** Prepares the upload. The caller starts it, and aborts it for a pause. */
 export async function prepare(sending: Sending, { onSent, onDone, onFailed }: Told): Promise<Upload> {
   const { name, network, groupId, workspaceId, isFolder, cid, type, body } = sending
   const upload: Upload = new Upload(body as File, {
@@ -41,10 +41,10 @@ export async function prepare(sending: Sending, { onSent, onDone, onFailed }: To
       ...(groupId && { group_id: groupId }),
       ...(isFolder && { folder: 'true' }),
     },
-    // The content's own name: what was begun before a reload is found again, and nothing else is taken for it.
+    // Based on the CID, so that after a reload an upload resumes only for the same content.
     fingerprint: async () => ['berth', workspaceId, network, groupId, isFolder, cid, name].join(' '),
     removeFingerprintOnSuccess: true,
-    // Berth's public address may be another one than that of this page.
+    // Berth's public URL may differ from the URL of this page.
     onUploadUrlAvailable: () => {
       upload.url = upload.url && new URL(upload.url, location.href).pathname
     },
@@ -67,13 +67,13 @@ export async function prepare(sending: Sending, { onSent, onDone, onFailed }: To
 }
 
 const MAX_NAME = 255
-/** Busy, and too much at a time. */
+/** Statuses for a busy upload and for too many requests. */
 const RETRIED = new Set([409, 423, 429])
 
 const statusOf = (error: Error | DetailedError): number =>
   (error instanceof DetailedError && error.originalResponse?.getStatus()) || 0
 
-/** The error that Berth answered, where it answered. */
+/** The error that Berth returned, if it responded. */
 function readable(error: Error | DetailedError): Error {
   const status = statusOf(error)
   if (status === 0) return new RequestError(0, texts.offline)
@@ -85,7 +85,7 @@ function readable(error: Error | DetailedError): Error {
   }
 }
 
-/** A file that was there already may have its CID in another spelling. */
+/** Compares CIDs: a file that already existed may have its CID in another encoding. */
 function isSame(kept: string, cid: string): boolean {
   try {
     return CID.parse(kept).toV1().equals(CID.parse(cid))

@@ -1,4 +1,4 @@
-/** Takes what was chosen or dropped, if the plan allows it. */
+/** Starts uploads of chosen or dropped files, if the plan allows them. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
@@ -11,8 +11,8 @@ import { add, type Target } from './uploads.ts'
 const words = texts.files.upload
 
 /**
- * @returns `take`, which begins to upload what was chosen and says whether it did, `error` with the reason if it did not, and
- *   what the plan allows.
+ * @returns `take`, which starts the uploads and returns whether it did; `error` with the reason if it did not; and the
+ *   plan's limits.
  */
 export function useTake(target: Omit<Target, 'workspaceId'>) {
   const workspaceId = useMe().data?.data.workspace.id
@@ -35,7 +35,7 @@ interface Limits {
   max_file_bytes: number | null
 }
 
-/** Why the plan would refuse what was chosen. */
+/** Why the plan would refuse the chosen files; undefined if it allows them. */
 function refusal(chosen: Chosen[], limits: Limits | undefined): string | undefined {
   if (!chosen.length) return undefined
   const sizes = chosen.map(({ files }) => files.reduce((sum, { file }) => sum + file.size, 0))

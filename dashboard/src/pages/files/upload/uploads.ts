@@ -1,4 +1,4 @@
-/** The uploads of this page, under way and ended: they go on while other pages of the dashboard are looked at. */
+/** The uploads of this browser tab, active and ended. They continue while the user visits other dashboard pages. */
 import { useSyncExternalStore } from 'react'
 import type { Upload } from 'tus-js-client'
 import { texts } from '../../../texts.ts'
@@ -6,9 +6,9 @@ import type { Network } from '../files.ts'
 import type { Chosen } from './dropped.ts'
 import type { PackAnswer, PackRequest } from './pack.worker.ts'
 
-/** Uploads whose bytes are on their way together; the others wait for their turn. */
+/** The most uploads that are sent at the same time. */
 const AT_ONCE = 3
-/** How long one that cannot reach Berth waits before it tries again, unless the browser is online before. */
+/** How long an upload that cannot reach Berth waits before it retries, unless the browser is online before. */
 const OFFLINE_MS = 5000
 
 export interface Target {
@@ -18,10 +18,10 @@ export interface Target {
 }
 
 /**
- * - `waiting`: for its turn
- * - `packing`: its CID is computed
+ * - `waiting`: queued
+ * - `packing`: computing the CID
  * - `sending`, `paused`
- * - `offline`: cannot reach Berth, and goes on by itself once it can
+ * - `offline`: cannot reach Berth, and resumes once it can
  * - `done`, `failed`
  */
 type State = 'waiting' | 'packing' | 'sending' | 'paused' | 'offline' | 'done' | 'failed'
@@ -34,7 +34,7 @@ export interface UploadView extends Target {
   /** The size of the content. */
   bytes: number
   state: State
-  /** How much of this step is done, from 0 to 1. */
+  /** The progress of this step, from 0 to 1. */
   share: number
   cid: string | undefined
   fileId: string | undefined
@@ -55,7 +55,7 @@ let keys = 0
 const listeners = new Set<() => void>()
 const active = new Set<State>(['waiting', 'packing', 'sending', 'offline', 'paused'])
 
-/** The uploads, in the order in which they were chosen. */
+/** The uploads, in the order chosen. */
 export const useUploads = (): UploadView[] =>
   useSyncExternalStore(
     (changed) => {
@@ -67,7 +67,7 @@ export const useUploads = (): UploadView[] =>
 
 export const isActive = ({ state }: UploadView): boolean => active.has(state)
 
-/** Takes what was chosen, and begins. */
+/** Adds uploads, and starts them. */
 export function add(chosen: Chosen[], target: Target): void {
   for (const one of chosen) {
     const bytes = one.files.reduce((sum, { file }) => sum + file.size, 0)
@@ -88,7 +88,7 @@ export function pause(key: number): void {
   next()
 }
 
-/** Goes on with one that was paused, or tries one that failed again. */
+/** Resumes a paused upload, or retries a failed one. */
 export function resume(key: number): void {
   const job = jobOf(key)
   if (!job) return
@@ -96,12 +96,12 @@ export function resume(key: number): void {
   next()
 }
 
-/** Gives an upload up, or takes one that has ended from the list. */
+/** Cancels an upload, or removes an ended one from the list. */
 export function dismiss(key: number): void {
   const job = jobOf(key)
   if (!job) return
   halt(job)
-  // Berth drops the bytes that have arrived; where this request fails, they expire.
+  // Berth drops the bytes that have arrived. If this request fails, they expire.
   if (job.view.state !== 'done') void job.upload?.abort(true).catch(() => {})
   jobs = jobs.filter((one) => one !== job)
   show()
@@ -127,7 +127,7 @@ function show(): void {
 
 const countOf = (state: State) => jobs.filter(({ view }) => view.state === state).length
 
-/** Begins what may begin: one is packed at a time, some are sent. */
+/** Starts waiting uploads: one is packed at a time, several are sent. */
 function next(): void {
   const waiting = jobs.filter(({ view }) => view.state === 'waiting')
   const packed = waiting.find(({ body }) => body)
@@ -145,7 +145,7 @@ function begin(job: Job, state: State, work: (job: Job) => Promise<void>): void 
 }
 
 async function pack(job: Job): Promise<void> {
-  // Browsers have the hashes that packing needs on secure pages only.
+  // Browsers offer the hashes that packing needs only on secure pages.
   if (!globalThis.isSecureContext) throw new Error(texts.files.upload.insecure)
   const { files, isFolder } = job.chosen
   const worker = new Worker(new URL('./pack.worker.ts', import.meta.url), { type: 'module' })

@@ -21,7 +21,7 @@ const DAY_MS = 86_400_000
 type Page = paths['/v0/audit']['get']['responses'][200]['content']['application/json']
 type Entry = Page['data']['entries'][number]
 
-/** The audit: of the workspace for its owners, of the instance for its admins. */
+/** The audit log: the workspace's for its owners, the instance's for its admins. */
 export function Audit() {
   const { isInstanceAdmin } = useRights()
   return (
@@ -31,7 +31,7 @@ export function Audit() {
   )
 }
 
-/** The query for the API. A day ends where the next one begins. */
+/** The API query. A day ends where the next day begins. */
 const queryOf = ({ of, from, to, ...rest }: AuditSearch) => ({
   ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value)),
   ...(from && { from: new Date(`${from}T00:00`).toISOString() }),
@@ -49,7 +49,7 @@ function Entries() {
     const query = { limit: PAGE, ...filters, ...(pageToken && { pageToken }) }
     const params = { params: { query } }
     const page = await unwrap(isAll ? api.GET('/v0/admin/audit', params) : api.GET('/v0/audit', params))
-    // Text is what comes for `Accept: application/x-ndjson` alone.
+    // The API returns text only for `Accept: application/x-ndjson`.
     if (typeof page === 'string') return { items: [], next: '' }
     return { items: page.data.entries, next: page.data.next_page_token }
   })
@@ -59,7 +59,7 @@ function Entries() {
       <AuditFilters
         asked={{ ...asked, of: isAll ? 'instance' : undefined }}
         mayChoose={isOwner && isInstanceAdmin}
-        // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
+        // Start from the latest search: a choice made a moment ago may not be rendered yet.
         onChange={(change) =>
           void go({ search: (before: AuditSearch) => ({ ...before, ...change }), replace: true })
         }
@@ -118,9 +118,9 @@ function Row({ entry }: { entry: Entry }) {
       </Cell>
       <Cell className="w-full lg:min-w-76">
         <code className="break-words text-soft text-xs">
-          {/* A line may end behind each slash. */}
+          {/* A line may break after each slash. */}
           {resource.split(/(?<=\/)/).map((name, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: names may be there twice, and stay where they are
+            // biome-ignore lint/suspicious/noArrayIndexKey: names may occur twice, and stay where they are
             <span key={at}>
               {name}
               <wbr />

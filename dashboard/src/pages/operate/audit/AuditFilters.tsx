@@ -12,7 +12,7 @@ export function AuditFilters({
   onChange,
 }: {
   asked: AuditSearch
-  /** True where the user may see both audits. */
+  /** True if the user may see both audit logs. */
   mayChoose: boolean
   onChange: (change: AuditSearch) => void
 }) {
@@ -55,7 +55,7 @@ interface Field {
   onChange: (value: string | undefined) => void
 }
 
-/** A field that is asked for when typing pauses. */
+/** A text filter that takes effect when typing pauses. */
 function Typed({ label, value = '', onChange }: Field) {
   const [typed, setTyped] = useTyped(value, (typed) => onChange(typed || undefined))
   return (

@@ -3,7 +3,7 @@ import { RequestError } from '../../../api/client.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
-/** Saves all entries that fit as a file, a JSON object in each line. */
+/** Saves all matching entries as a file with one JSON object per line. */
 export function Export({ path, query }: { path: string; query: Record<string, string | undefined> }) {
   const save = useMutation({
     async mutationFn() {

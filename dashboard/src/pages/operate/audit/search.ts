@@ -1,4 +1,4 @@
-/** Which entries of the audit are listed: stands in the address. */
+/** The filters of the audit log, in the URL. */
 export interface AuditSearch {
   of?: 'instance' | undefined
   result?: 'done' | 'refused' | undefined
@@ -12,7 +12,7 @@ export interface AuditSearch {
 const text = (value: unknown) => (value === undefined || value === '' ? undefined : String(value))
 const day = (value: unknown) => (/^\d{4}-\d{2}-\d{2}$/.test(String(value)) ? String(value) : undefined)
 
-/** Reads the parameters; anybody may have written the address, so unknown values are dropped. */
+/** Reads the parameters. Anybody may have written the URL, so unknown values are dropped. */
 export const readAuditSearch = (asked: Record<string, unknown>): AuditSearch => ({
   of: asked.of === 'instance' ? 'instance' : undefined,
   result: asked.result === 'done' || asked.result === 'refused' ? asked.result : undefined,

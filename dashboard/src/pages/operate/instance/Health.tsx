@@ -6,10 +6,10 @@ import { texts } from '../../../texts.ts'
 import { RequireRole } from '../RequireRole.tsx'
 
 const t = texts.operate.health
-/** No event tells of the health of parts. */
+/** No events report the health of the parts, so the page polls. */
 const EACH_MS = 15_000
 
-/** Each part of the instance, and what to do where one is not well. */
+/** The parts of the instance, with advice on each unhealthy part. */
 export function Health() {
   return (
     <RequireRole who="admins">

@@ -11,11 +11,11 @@ import { RequireRole } from '../RequireRole.tsx'
 
 const t = texts.operate.workers
 const { parts } = texts.operate.health
-/** No event tells of workers and queues. */
+/** No events report workers and queues, so the page polls. */
 const EACH_MS = 5000
 const PAGE = 50
 
-/** The workers, and the queues that they serve. */
+/** The workers and their queues. */
 export function Workers() {
   return (
     <RequireRole who="admins">

@@ -17,10 +17,10 @@ import { ChangeWorkspace, NewWorkspace, type Workspace } from './WorkspaceForms.
 
 const t = texts.operate.workspaces
 const PAGE = 50
-/** Events are of one workspace each: what others do is asked for. */
+/** The stream has only the events of one workspace, so the page polls for the others. */
 const EACH_MS = 30_000
 
-/** All workspaces of the instance, and what it keeps in all. */
+/** All workspaces of the instance, and its totals. */
 export function Workspaces() {
   return (
     <RequireRole who="admins">

@@ -21,7 +21,7 @@ const PAGE = 50
 type Page = paths['/v0/workspaces/{workspaceId}/keys']['get']['responses'][200]['content']['application/json']
 export type Key = Page['data']['keys'][number]
 
-/** The API keys: of the workspace for owners, their own for others. */
+/** The API keys: all of the workspace for owners, their own for other members. */
 export function Keys() {
   const { workspaceId, mayWrite } = useRights()
   const isNew = useSearch({ from: '/shell/dashboard/operate/keys' }).do === 'new'

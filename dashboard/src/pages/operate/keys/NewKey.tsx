@@ -13,7 +13,7 @@ const t = texts.operate.keys
 type Body = NonNullable<paths['/v3/pinata/keys']['post']['requestBody']>['content']['application/json']
 type Scope = NonNullable<Body['permissions']['resources']>[number]
 
-/** A key with scopes picked from a list; its token is shown once. */
+/** Creates a key with scopes from a list, and shows its token once. */
 export function NewKey({ onClose }: { onClose: () => void }) {
   const { isInstanceAdmin, mayWrite } = useRights()
   const [keyName, setName] = useState('')

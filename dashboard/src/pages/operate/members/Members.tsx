@@ -68,7 +68,7 @@ function MemberRow({
   isLastOwner,
 }: {
   member: Member
-  /** Neither removed nor given another role: a workspace keeps an owner. */
+  /** The last owner can neither be removed nor change roles: a workspace needs an owner. */
   isLastOwner: boolean
 }) {
   const { workspaceId, userId } = useRights()

@@ -7,7 +7,7 @@ import { isOver, type Operation } from './operations.ts'
 
 const t = texts.operate.operations
 
-/** Only pins can be cancelled: what an agent has begun is ended by its next operation. */
+/** Cancels a pin. Other operations cannot be cancelled: the next operation on the same agent ends them. */
 export function CancelButton({ operation }: { operation: Operation }) {
   const { mayWrite } = useRights()
   const cancel = useChange(() =>

@@ -28,7 +28,7 @@ const FROM = '/shell/dashboard/operate/operations'
 export function Operations() {
   const { state, kind } = useSearch({ from: FROM })
   const go = useNavigate({ from: '/dashboard/operate/operations' })
-  // From where the page is about to be: what was chosen a moment ago may not be drawn yet.
+  // Start from the latest search: a choice made a moment ago may not be rendered yet.
   const show = (change: OperationsSearch) =>
     void go({ search: (before: OperationsSearch) => ({ ...before, ...change }), replace: true })
   const pages = usePages(['operations', 'list', state, kind], (pageToken) =>

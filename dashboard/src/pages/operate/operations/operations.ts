@@ -1,4 +1,4 @@
-/** Operations as pages show them, in words. */
+/** Describes operations in words for the pages. */
 import { api, unwrap } from '../../../api/client.ts'
 import type { operations, paths } from '../../../api/schema.ts'
 import { bytes } from '../../../parts/format.ts'
@@ -20,7 +20,7 @@ export async function readOperations(query: OperationQuery) {
 
 export const isOver = ({ state }: Operation): boolean => state !== 'queued' && state !== 'running'
 
-/** The step of an operation and its progress; that of a pin in blocks and bytes. */
+/** The step and progress of an operation; for a pin, the progress in blocks and bytes. */
 export function progressOf({ step, progress }: Operation): string {
   const { blocks, bytes: size } = progress ?? {}
   return [
@@ -32,11 +32,11 @@ export function progressOf({ step, progress }: Operation): string {
     .join(' · ')
 }
 
-/** Why it failed, or why it is tried again. */
+/** Why an operation failed, or why it is retried. */
 export const causeOf = ({ error_code }: Operation): string | undefined =>
   error_code ? (t.causes[error_code] ?? error_code) : undefined
 
-/** How long it took, or has taken until now. */
+/** How long an operation took, or has taken so far. */
 export function tookOf({ started_at, finished_at }: Operation): string {
   if (!started_at) return ''
   const ms = (finished_at ? Date.parse(finished_at) : Date.now()) - Date.parse(started_at)

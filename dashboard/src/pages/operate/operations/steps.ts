@@ -12,7 +12,7 @@ export interface Step {
   words: string
 }
 
-/** The steps of an operation from its beginning on, read from its events; none where those are not kept any more. */
+/** The steps of an operation since its start, read from its events. Empty if Berth no longer keeps the events. */
 export function useSteps({ id, created_at }: Operation): Step[] {
   const [steps, setSteps] = useState<Step[]>([])
   useEffect(() => {

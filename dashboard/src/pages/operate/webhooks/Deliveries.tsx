@@ -13,12 +13,12 @@ import { Delivery } from './Delivery.tsx'
 
 const t = texts.operate.webhooks
 const PAGE = 25
-/** No event tells how a delivery went: while one waits, it is asked. */
+/** No event reports the result of a delivery, so the page polls while a delivery is pending. */
 const WAITING_MS = 3000
 const STATES = ['pending', 'delivered', 'failed'] as const
 export const TONE = { pending: 'queued', delivered: 'succeeded', failed: 'failed' }
 
-/** The deliveries of a webhook, waiting ones included, newest first. */
+/** The deliveries of a webhook, including pending ones, newest first. */
 export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }) {
   const [state, setState] = useState<(typeof STATES)[number]>()
   const [shown, setShown] = useState<string>()

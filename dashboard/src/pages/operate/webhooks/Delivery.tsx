@@ -6,7 +6,7 @@ import { TONE } from './Deliveries.tsx'
 
 const t = texts.operate.webhooks
 
-/** A delivery: the event that is sent, and the answer. */
+/** A delivery: the event sent, and the response. */
 export function Delivery({
   id,
   deliveryId,

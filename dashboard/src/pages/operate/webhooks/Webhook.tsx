@@ -16,7 +16,7 @@ import { eventsInWords, type Webhook as Shown, stateOf } from './webhooks.ts'
 
 const t = texts.operate.webhooks
 
-/** The page of a webhook: its state, its deliveries, and their answers. */
+/** The page of a webhook: its state, its deliveries, and their responses. */
 export function Webhook() {
   return (
     <RequireRole who="owners">

@@ -10,14 +10,14 @@ import { type Pattern, SORTS, type Webhook } from './webhooks.ts'
 
 const t = texts.operate.webhooks
 
-/** Makes a webhook, or changes one. */
+/** Creates or changes a webhook. */
 export function WebhookForm({
   webhook,
   onMade,
   onClose,
 }: {
   webhook?: Webhook
-  /** Is given the secret of a new one. */
+  /** Receives the secret of a new webhook. */
   onMade?: (secret: string) => void
   onClose: () => void
 }) {
@@ -68,7 +68,7 @@ export function WebhookForm({
   )
 }
 
-/** Types of events, one by one or a whole sort. */
+/** Selects event types one by one or by category. */
 function EventPicker({
   events,
   onChange,

@@ -8,14 +8,14 @@ export type Webhook = Answer['data']
 type Body = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
 export type Pattern = Body['events'][number]
 
-/** Types of events by their sort, as `texts.events` knows them. */
+/** Event types by category, from `texts.events`. */
 export const SORTS = Object.entries(t.sorts).map(([sort, label]) => ({
   all: `${sort}.*` as Pattern,
   label,
   types: Object.keys(texts.events).filter((type) => type.startsWith(`${sort}.`)) as Pattern[],
 }))
 
-/** Why it is told of nothing, or whether all is well. */
+/** The state of a webhook: disabled with the reason, failing, or fine. */
 export function stateOf({ disabledReason, failingSince }: Webhook, ago: (time: string) => string) {
   if (disabledReason)
     return { state: disabledReason === 'client' ? 'canceled' : 'failed', label: t.off[disabledReason] }

@@ -16,22 +16,22 @@ import { type Source, Tree } from './Tree.tsx'
 
 const words = texts.files.preview
 const PAGE = 100
-/** Bytes that are read at first, of any CAR, and how many more each time somebody asks for more. */
+/** The bytes of a CAR that are read first, and the factor by which each request for more raises the limit. */
 const FIRST = 8_388_608
 const MORE = 8
 const MOST = 536_870_912
 
 interface Read {
   tree: CarTree
-  /** How many bytes the CAR has. */
+  /** The size of the CAR in bytes. */
   total: number
 }
 
 /**
- * The tree of a CAR that is a file of the workspace, from its beginning: it may be larger than a browser can hold. Blocks are
- * checked against their CIDs.
- * @param version changes with what is read at the CID, which may be swapped.
- * @param locate gives the address at which the file is read.
+ * The tree of a CAR file, from its first bytes, because the file may be larger than a browser can hold. Blocks are
+ * verified against their CIDs.
+ * @param version changes when a swap changes the content at the CID.
+ * @param locate returns the URL of the file.
  */
 export function Archive({
   cid,
@@ -86,7 +86,7 @@ export function Archive({
   )
 }
 
-/** Reads the beginning of a CAR. @throws RequestError, or Error with what to say */
+/** Reads the beginning of a CAR. @throws RequestError, or Error with a message for the user */
 async function read(address: string, limit: number, signal: AbortSignal): Promise<Read> {
   if (!crypto.subtle) throw new Error(texts.files.upload.insecure)
   const answer = await fetchBeginning(address, limit, signal)
@@ -112,7 +112,7 @@ async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
   }
 }
 
-/** The roots of a CAR, and what is in them. */
+/** The roots of a CAR, and their contents. */
 function sourceOf(tree: CarTree, of: (string | undefined)[]): Source {
   const partial = new Set<string>()
   return {

@@ -5,7 +5,7 @@ import { type Entry, type Source, Tree } from './Tree.tsx'
 
 const PAGE = 100
 
-/** The tree of a folder that the workspace keeps. @param address where it is read, if anybody may. */
+/** The tree of a folder in the workspace. @param address the URL of the folder, if it is public */
 export function Folder({
   file: { id, cid, name },
   network,
@@ -32,6 +32,6 @@ export function Folder({
   )
 }
 
-/** No path leads to a name with a slash in it, or to none. */
+/** Marks entries that no path can reach: names that are empty or contain a slash. */
 const withPath = (entry: Entry): Entry =>
   entry.name === '' || entry.name.includes('/') ? { ...entry, type: 'other' } : entry

@@ -11,7 +11,7 @@ const words = texts.files.preview
 export interface Entry {
   name: string
   cid: string
-  /** `unknown` where it was not read. */
+  /** `unknown` if it was not read. */
   type: 'file' | 'directory' | 'other' | 'unknown'
   size: number | null
 }
@@ -22,21 +22,21 @@ export interface Place {
   cid: string
 }
 
-/** Where a tree comes from. What is in it may be anybody's: names are text, and folders are read when somebody opens them. */
+/** The source of a tree. It is untrusted: names are shown as text, and a folder is read only when somebody opens it. */
 export interface Source {
   key: QueryKey
   read(place: Place, pageToken: string | undefined): Promise<{ items: Entry[]; next: string }>
-  /** Where a file is read, if it has an address. */
+  /** The URL of a file, if it has one. */
   addressOf?(path: string[]): string
-  /** True for a folder of which parts are missing. */
+  /** True for a folder with missing parts. */
   isPartial?(place: Place): boolean
 }
 
-/** Deeper folders stand below each other: the page has no more room. */
+/** Below this depth folders are no longer indented, for lack of room. */
 const DEEPEST = 8
 const LONGEST_NAME = 255
 
-/** The entries of a folder. @param opensOnly has the only entry of a folder open from the beginning. */
+/** The entries of a folder. @param opensOnly expands the entry of a folder that has only one */
 export function Tree({
   source,
   place,
@@ -59,7 +59,7 @@ export function Tree({
       <ul aria-label={label} {...(depth === 0 && { onKeyDown: moveInTree })}>
         {items?.map((entry, index) => (
           <Node
-            // biome-ignore lint/suspicious/noArrayIndexKey: a folder may have a name twice
+            // biome-ignore lint/suspicious/noArrayIndexKey: a folder may contain the same name twice
             key={index}
             source={source}
             place={place}
