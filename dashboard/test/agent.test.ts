@@ -1,6 +1,6 @@
 /**
- * An agent's secrets, skills, channels, devices, domains, config and settings in a real browser, with one real engine for all
- * cases; and what a viewer is offered of it.
+ * An agent's secrets, skills, channels, devices, domains, config and settings in a real browser, with one real engine
+ * for all cases. Also checks which of these a viewer sees.
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -11,7 +11,7 @@ import { Device } from '../../test/contract/openclaw/device.ts'
 import { until } from '../../test/support/processes.ts'
 import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
-/** A start takes half a minute, and more on a busy machine. */
+/** A start takes half a minute, and longer on a busy machine. */
 const UP_MS = 3 * HOST_MS
 
 const context = await openDashboard()
@@ -25,7 +25,7 @@ const tab = async (name: string) => {
 await signIn()
 
 describe('an agent in the dashboard', () => {
-  it('a viewer is offered nothing that the API refuses, on any page of files and agents', async () => {
+  it('viewers see no action that the API refuses, on any page of files and agents', async () => {
     const { name } = await own.member('viewer')
     const on = await newPage()
     await on.goto(`${url}/login#token=${await own.loginToken(name)}`)
@@ -95,14 +95,14 @@ describe('an agent in the dashboard', () => {
       assert.equal(other, 0, path)
       found.push(...offered.map((button) => `${path}: ${button}`))
     }
-    // Ways to look: what is shown, in which order, copied or downloaded; and to dismiss a hint.
+    // Buttons that change nothing: they switch views, sort, copy, download or dismiss a hint.
     const harmless =
       /: (Copy( .+)?|Not now|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped|failed)( \d+)?|[78930]+ days|▸.+|.+ B)$/
     assert.deepEqual(
       found.filter((button) => !harmless.test(button)),
       [],
     )
-    // Hints to make something are for those who may.
+    // Viewers see no hints to create something.
     for (const [path, empty, hint] of [
       ['/operate/keys', 'No API keys yet', 'Create one'],
       [`${agent}/skills`, 'No skills yet', 'Attach one'],
@@ -113,7 +113,7 @@ describe('an agent in the dashboard', () => {
     }
     await on.context().close()
   })
-  it('a skill of the hub is attached, seen with its version, and detached', async () => {
+  it('a hub skill is attached, shown with its version, and detached', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/skills`)
     await page.getByText('No skills yet').waitFor()
     await button('Hub').first().click()
@@ -135,7 +135,7 @@ describe('an agent in the dashboard', () => {
     await inDialog('Detach').click()
     await page.getByText('No skills yet').waitFor()
   })
-  it('a subdomain is there at once, and a domain of one’s own shows its records and what the check said', async () => {
+  it('a subdomain works at once, and a custom domain shows its records and check result', async () => {
     await tab('Domains')
     const name = `page-${agentId}`
     await button('Add a domain').click()
@@ -159,14 +159,14 @@ describe('an agent in the dashboard', () => {
     await pending.getByText('TXT').waitFor()
     assert.equal(await pending.getByRole('button', { name: 'Copy' }).count(), 4)
     await pending.getByRole('button', { name: 'Check the record' }).click()
-    // Where the tests run, DNS may not be asked at all.
+    // The test machine may have no DNS.
     await pending.getByText(/does not show the TXT record|DNS did not answer/).waitFor()
     await look('domains')
     await choose(domain, 'Delete')
     await inDialog('Delete').click()
     await pending.waitFor({ state: 'detached' })
   })
-  it('a path of the agent’s host is added, changed and removed', async () => {
+  it('a path on the agent’s host is added, changed and removed', async () => {
     await button('Add a path').click()
     await dialog.getByLabel('Path').fill('/v0')
     await inDialog('Save').click()
@@ -184,7 +184,7 @@ describe('an agent in the dashboard', () => {
     await row('/shop').getByRole('button', { name: 'Remove' }).click()
     await page.getByText('No paths yet').waitFor()
   })
-  it('an agent is given another name and description, with markup shown as text', async () => {
+  it('an agent’s name and description change, with markup shown as text', async () => {
     await tab('Settings')
     await page.getByLabel('Name', { exact: true }).fill('Keeper of books')
     await page.getByLabel('What it is for').fill(HOSTILE)
@@ -192,7 +192,7 @@ describe('an agent in the dashboard', () => {
     await page.getByRole('heading', { level: 1, name: /Keeper of books/ }).waitFor()
     await ranNothing()
   })
-  it('its tokens are shown when asked for, and its clone line has the token', async () => {
+  it('an agent’s tokens are revealed on request, and its clone line contains the token', async () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/gateway-token`)
     await page.getByText(/^git clone/).waitFor()
     assert.ok(!(await page.innerText('main')).includes(body.token))
@@ -203,13 +203,13 @@ describe('an agent in the dashboard', () => {
     await page.getByText(/^eyJ/).waitFor()
     await look('settings')
   })
-  it('a device that asks is approved, and is paired then', async () => {
+  it('a device is paired once its request is approved', async () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/gateway-token`)
     const device = new Device()
     await tab('Devices')
     await page.getByText('No pending requests').waitFor()
     const host = `${agentId}.agents.localhost:${new URL(url).port}`
-    // While the engine is held up the answer is 503, and there is no WebSocket.
+    // A busy engine returns 503 instead of a WebSocket.
     const answer = await until('it is answered', () => device.connect({ url, host, token: body.token }))
     assert.equal(answer.error?.code, 'NOT_PAIRED')
     await page.reload()
@@ -219,7 +219,7 @@ describe('an agent in the dashboard', () => {
     await page.getByRole('list', { name: 'Paired' }).getByText('operator.write').waitFor()
     await page.getByText('No pending requests').waitFor()
   })
-  it('a setting is changed in the form, and the engine takes it', async () => {
+  it('the engine accepts a setting changed in the form', async () => {
     await tab('Config')
     assert.equal(await page.getByLabel('Model', { exact: true }).inputValue(), 'berth/default')
     await page.getByLabel('Your time zone').fill('Europe/Berlin')
@@ -234,7 +234,7 @@ describe('an agent in the dashboard', () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/config`)
     assert.equal(JSON.parse(body.config).agents.defaults.userTimezone, 'Europe/Berlin')
   })
-  it('any setting of the engine’s schema is found in its place and changed, but for the operator’s', async () => {
+  it('any setting in the engine’s schema can be found and changed, except the operator’s', async () => {
     const place = (key: string) => page.locator('button', { has: page.getByText(key, { exact: true }) })
     await button('All settings').click()
     await place('gateway').click()
@@ -251,7 +251,7 @@ describe('an agent in the dashboard', () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/config`)
     assert.equal(JSON.parse(body.config).agents.defaults.thinkingDefault, 'medium')
   })
-  it('the config is written as JSON, unless the engine refuses it or a key is the operator’s', async () => {
+  it('the config is saved as JSON unless the engine refuses it or a key is the operator’s', async () => {
     await button('JSON').click()
     const editor = page.getByRole('textbox', { name: 'The config as JSON' })
     const type = async (text: string) => {
@@ -279,7 +279,7 @@ describe('an agent in the dashboard', () => {
     await button('Discard').click()
     await editor.getByText('Europe/Berlin').waitFor()
   })
-  it('a channel is connected with its token, seen without it, and removed', async () => {
+  it('a channel is connected with a token, shown without it, and removed', async () => {
     await tab('Channels')
     await row('Discord').getByRole('button', { name: 'Connect' }).click()
     await dialog.getByText('Create an application').waitFor()
@@ -297,8 +297,8 @@ describe('an agent in the dashboard', () => {
     await inDialog('Remove').click()
     await row('Discord').getByText('not connected').waitFor()
   })
-  // From here on the engine is away now and then: it starts again with each secret that it gets or loses.
-  it('a secret is added and attached, and one that is in its way is refused with the reason', async () => {
+  // From here on the engine is unreachable at times: adding or removing a secret restarts it.
+  it('a secret is added and attached, and a conflicting secret is refused with the reason', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/secrets`)
     await page.getByText('The workspace has no secrets yet').waitFor()
     for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
@@ -319,7 +319,7 @@ describe('an agent in the dashboard', () => {
     assert.ok(!(await page.content()).includes('sk-OPENAI_API_KEY'))
     await look('secrets')
   })
-  it('a secret gets a new value, is detached, and is deleted once no agent has it', async () => {
+  it('a secret’s value changes, and the secret is detached and deleted once no agent uses it', async () => {
     await choose('OPENAI_API_KEY', 'New value')
     await dialog.getByLabel('Value').fill('sk-another')
     await inDialog('New value').click()
@@ -337,7 +337,7 @@ describe('an agent in the dashboard', () => {
     await inDialog('Delete').click()
     await row('OPENAI_API_KEY').waitFor({ state: 'detached' })
   })
-  it('a page of the engine says that it does not answer, and how to start it', async () => {
+  it('a page that needs the engine explains that it does not respond, and offers a restart', async () => {
     const { agentId: still } = await insertAgent(context, own, 'Still')
     await page.goto(`${url}/dashboard/agents/${still}/tasks`)
     await page.getByText('This agent’s engine is not responding').waitFor()
@@ -346,7 +346,7 @@ describe('an agent in the dashboard', () => {
     await page.getByRole('link', { name: 'Chat', exact: true }).click()
     await page.getByText('This agent’s engine is not responding').waitFor()
   })
-  it('on a phone the tab of the page that is open is in view', async () => {
+  it('the open page’s tab is in view on a phone', async () => {
     const width = 390
     await page.setViewportSize({ width, height: 780 })
     await page.goto(`${page.url()}/config`)
@@ -355,5 +355,5 @@ describe('an agent in the dashboard', () => {
     assert.ok(open && open.x > 0 && open.x + open.width < width, JSON.stringify(open))
     await page.setViewportSize({ width: 1280, height: 800 })
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

@@ -1,4 +1,4 @@
-/** The list of agents, their creation with the tasks of a template, and their end, in a real browser. */
+/** The list of agents, their creation with the tasks of a template, and their deletion, in a real browser. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -14,7 +14,7 @@ import { MODEL, startModel } from '../../test/support/model.ts'
 import { cronInWords } from '../src/pages/agent/tasks/schedule.ts'
 import { actionsOn, HOST_MS, HOSTILE, openDashboard, withoutModel } from './support.ts'
 
-/** A start takes half a minute, and more on a busy machine. */
+/** A start takes half a minute, and longer on a busy machine. */
 const UP_MS = 3 * HOST_MS
 const MANY = 300
 
@@ -23,11 +23,11 @@ const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage }
 await ensureEngines()
 
 const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
-/** A task, not one of the runs that are listed in it. */
+/** A task, not one of the runs listed in it. */
 const task = (text: string) => page.locator('ul[aria-label="Tasks"] > li').filter({ hasText: text })
 
 let agentId = ''
-/** A server of models at one of the addresses where they are looked for. */
+/** A model server at one of the addresses that Berth checks. */
 const { local, serverName } = await startLocalModel()
 after(() => local.stop())
 
@@ -56,11 +56,11 @@ describe('the words for a schedule', () => {
     ['0 9 * 2 *', undefined],
     ['0 9 * * 5-1', undefined],
   ] as const)
-    it(`the cron expression ${expr} is ${words ?? 'shown as it is'}`, () =>
+    it(`the cron expression ${expr} is ${words ?? 'shown unchanged'}`, () =>
       assert.equal(cronInWords(expr), words))
 })
 describe('agents in the dashboard', () => {
-  it('the pages of agents say how these run, and that none can be created without a wall', async () => {
+  it('the agent pages show how agents are isolated, and refuse new agents without isolation', async () => {
     await signIn()
     const tell = (status: string, wall: Wall) =>
       page.route('**/readyz', (route) =>
@@ -78,7 +78,7 @@ describe('agents in the dashboard', () => {
     await look('agents-not-walled')
     await page.unroute('**/readyz')
   })
-  it('the list of agents without one leads to making one', async () => {
+  it('an empty list of agents leads to creating one', async () => {
     await signIn()
     await page.goto(`${url}/dashboard/agents`)
     await page.getByText('No agents yet').waitFor()
@@ -86,7 +86,7 @@ describe('agents in the dashboard', () => {
     await page.getByRole('link', { name: 'New agent' }).click()
     await page.getByRole('heading', { name: 'New agent' }).waitFor()
   })
-  it('a template of a repository is added, and asks for what it needs', async () => {
+  it('a template from a repository is added, and asks for the secrets that it needs', async () => {
     const name = `${randomUUID()}.git`
     const wanted = { name: 'BOOKS_API_KEY', description: HOSTILE, guideUrl: 'https://example.com/key' }
     const tree = templateFiles(
@@ -112,12 +112,12 @@ describe('agents in the dashboard', () => {
     await ranNothing()
     await look('agents-new')
   })
-  it('an agent is made of a template, and its start is seen step by step', async () => {
+  it('an agent is created from a template, and its start is shown step by step', async () => {
     const putBack = await withoutModel(page)
     await page.reload()
     await page.getByText('Assistant', { exact: true }).click()
     await page.getByLabel('Name', { exact: true }).fill('Archivist')
-    // A server that was found is what the owner likely wants.
+    // The first local server found is preselected.
     const chosen = page.getByRole('radio', { name: `${serverName} on this machine` })
     await page.waitForFunction((radio) => radio?.checked, await chosen.elementHandle())
     await page.getByRole('combobox', { name: 'Model', exact: true }).selectOption(MODEL)
@@ -137,7 +137,7 @@ describe('agents in the dashboard', () => {
     await page.getByRole('link', { name: 'Start a new agent' }).first().waitFor()
     await look('overview')
   })
-  it('tasks of the template are there, and another one is made, run and seen to have run', async () => {
+  it('the template’s tasks exist, and a new task is created, run and shown with its run', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/tasks`)
     await task('Morning brief').getByText('at 07:00 on weekdays').waitFor()
     await button('New task').click()
@@ -157,12 +157,12 @@ describe('agents in the dashboard', () => {
     await insist(() => made.getByRole('button', { name: 'Run now' }).click())
     await made.getByRole('button', { name: /^done/ }).click({ timeout: 2 * HOST_MS })
     await made.getByRole('list', { name: 'Recent runs' }).getByText(/pong/).waitFor()
-    // Neither a key nor the operator's model was asked: the server that its owner chose was.
+    // The agent used the server that its owner chose, not a key or the operator's model.
     assert.ok(local.requests.some(({ model, text }) => model === MODEL && text.includes('say ')))
     await ranNothing()
     await look('tasks')
   })
-  it('the first steps stand on the overview until they are done, by what the workspace has', async () => {
+  it('the overview shows the first steps until the workspace has completed them', async () => {
     await page.goto(`${url}/dashboard`)
     const steps = page.getByRole('list', { name: 'First steps' })
     const isDone = (name: string) =>
@@ -185,7 +185,7 @@ describe('agents in the dashboard', () => {
     await steps.waitFor({ state: 'detached' })
     await page.waitForFunction(() => Object.values(localStorage).includes('done'))
   })
-  it('a task is changed, switched off, and deleted by its name', async () => {
+  it('a task is changed, disabled and deleted by its name', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/tasks`)
     await choose('Weekly review', 'Change')
     await dialog.getByLabel('Time', { exact: true }).fill('18:30')
@@ -197,14 +197,14 @@ describe('agents in the dashboard', () => {
     await insist(() => made.getByRole('switch').click())
     await made.getByText(/· off/).waitFor()
     await insist(async () => {
-      // An engine that is away takes the list with it, and the dialog.
+      // If the engine is unreachable, the list disappears, and the dialog with it.
       await page.reload()
       await choose(HOSTILE, 'Delete')
       await inDialog('Delete').click()
     })
     await made.waitFor({ state: 'detached' })
   })
-  it('a restart is seen step by step, on the page of the agent', async () => {
+  it('the page of an agent shows a restart step by step', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/settings`)
     await choose('Archivist', 'Restart')
     const steps = page.getByRole('list', { name: 'Startup' })
@@ -220,7 +220,7 @@ describe('agents in the dashboard', () => {
     await page.goto(`${url}/dashboard`)
     await page.getByText('is starting').first().waitFor()
   })
-  it('three agents are seen with their states, and searched by what is said of them', async () => {
+  it('three agents are listed with their states, and narrowed by a filter and a search', async () => {
     await insertAgent(context, own, 'Still')
     await insertAgentRow(
       { query: sql },
@@ -233,7 +233,7 @@ describe('agents in the dashboard', () => {
       },
     )
     await page.goto(`${url}/dashboard/agents`)
-    // What a real agent uses is there within seconds of its start.
+    // The memory use of a real agent appears within seconds of its start.
     await row('Archivist')
       .getByText(/^\d+(\.\d)? [MG]B$/)
       .filter({ visible: true })
@@ -264,7 +264,7 @@ describe('agents in the dashboard', () => {
     await row('Still').waitFor({ state: 'detached' })
     assert.equal(await page.getByRole('list', { name: 'Agents' }).getByRole('listitem').count(), 1)
   })
-  it('an agent is made of nothing, and deleted by its name where it is listed', async () => {
+  it('an agent is created without a template, and deleted by its name from the list', async () => {
     await page.goto(`${url}/dashboard/agents`)
     await page.getByRole('link', { name: 'New agent' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Sketch')
@@ -273,15 +273,15 @@ describe('agents in the dashboard', () => {
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await choose('Sketch', 'Delete')
     await inDialog('Cancel').click()
-    // The focus is back on the menu.
+    // The focus returns to the menu.
     await page.waitForFunction(() => document.activeElement?.ariaLabel === 'More about Sketch')
     await choose('Sketch', 'Delete')
     await confirmByName('Sketch', 'Delete')
     await row('Sketch').waitFor({ state: 'detached' })
   })
-  it('an agent is deleted by its name', async () => {
+  it('an agent is deleted by its name on its settings page', async () => {
     await page.goto(`${url}/dashboard/agents/${agentId}/settings`)
-    // Each of its pages has the menu that the list has.
+    // Each page of the agent has the same menu as the list.
     await choose('Archivist', 'Delete')
     await inDialog('Cancel').click()
     await button('Delete this agent').click()
@@ -290,7 +290,7 @@ describe('agents in the dashboard', () => {
     await row('Still').waitFor()
     assert.equal(await row('Archivist').count(), 0)
   })
-  it(`a list of ${MANY} agents is searched, filtered and sorted, and makes only the rows that are seen`, async () => {
+  it(`a list of ${MANY} agents is searched, filtered and sorted, and renders only visible rows`, async () => {
     const many = await workspace()
     await sql(
       `INSERT INTO agent (id, agent_id, workspace_id, user_id, name, description, engine, engine_version, gateway_token,
@@ -342,5 +342,5 @@ describe('agents in the dashboard', () => {
     await other.getByText('No matching agents.').waitFor()
     await other.close()
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

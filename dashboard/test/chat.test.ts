@@ -1,4 +1,4 @@
-/** An agent's chat, log and what it uses, in a real browser with a real agent. */
+/** An agent's chat, log and resource use, in a real browser with a real agent. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
@@ -15,7 +15,7 @@ const box = page.getByLabel('Message to the agent')
 const log = page.getByRole('log')
 const { insist } = actionsOn(page)
 
-/** Says something. The button is back where nothing was said. */
+/** Sends a message. The button returns if the message was not sent. */
 const begin = (text: string) =>
   insist(async () => {
     await box.fill(text)
@@ -23,13 +23,13 @@ const begin = (text: string) =>
     await page.keyboard.press('Enter')
   })
 
-/** Says something, and waits until the agent has answered. */
+/** Sends a message, and waits for the agent's reply. */
 async function say(text: string) {
   await begin(text)
   await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
 }
 
-/** Runs in the page: notes each state that a call of a tool is shown with. */
+/** Runs in the page: records each displayed state of a tool call. */
 function recordCall(text: string): void {
   const states: string[] = []
   Object.assign(window, { states })
@@ -42,12 +42,12 @@ function recordCall(text: string): void {
 }
 
 describe('chat', () => {
-  it('an agent that was never talked to says what to do', async () => {
+  it('the chat of a new agent explains what to do', async () => {
     await page.goto(home)
     await log.getByText('No messages yet').waitFor()
     await look('chat-empty')
   })
-  it('a conversation that is being opened says so at once', async () => {
+  it('a conversation that is opening shows this at once', async () => {
     const held = Promise.withResolvers<void>()
     const reads = /\/conversations/
     await page.route(reads, async (route) => {
@@ -63,7 +63,7 @@ describe('chat', () => {
     await chat.getByRole('status').getByText('Loading…').waitFor({ state: 'detached' })
     await page.unroute(reads)
   })
-  it('the box for a message grows with what is written, up to a bound, and shrinks again', async () => {
+  it('the message box grows with its text up to a limit, and shrinks again', async () => {
     const height = () => box.evaluate((one) => one.clientHeight)
     const one = await height()
     await box.fill('words without a line break '.repeat(20))
@@ -76,7 +76,7 @@ describe('chat', () => {
     await box.fill('')
     assert.equal(await height(), one)
   })
-  it('a reply comes as markdown, and is there after a reload', async () => {
+  it('a reply is rendered as Markdown, and stays after a reload', async () => {
     await say(
       '**Three** books, all on [ships](https://example.org/ships):\n\n| a | b |\n|---|---|\n| 1 | 2 |',
     )
@@ -87,7 +87,7 @@ describe('chat', () => {
     await page.reload()
     await log.getByRole('cell', { name: '2' }).waitFor()
   })
-  it('a call of a tool is folded, and opens', async () => {
+  it('a tool call is folded, and expands', async () => {
     await say('run: echo seven ships')
     const call = log.locator('summary').filter({ hasText: 'exec' })
     await call.getByText('done').waitFor()
@@ -95,11 +95,11 @@ describe('chat', () => {
     await log.locator('pre').getByText('seven ships', { exact: true }).waitFor()
     await look('chat')
   })
-  it('a call of a tool is said to run until it has ended, whatever is read of the conversation meanwhile', async () => {
+  it('a tool call is shown as running until it ends, even if stale reads arrive', async () => {
     await page.evaluate(recordCall, 'nine ships')
     const end = `/tmp/${randomUUID()}`
     await begin(`run and wait: echo nine ships; until [ -e ${end} ]; do sleep 0.1; done; true`)
-    // What is read during the reply arrives behind it: it is older than what the page has been told.
+    // A read that started during the reply arrives after it, so it is older than what the page already knows.
     const replied = Promise.withResolvers<void>()
     const reads = /\/conversations\/[0-9a-f-]+\?/
     let held = 0
@@ -125,7 +125,7 @@ describe('chat', () => {
     await page.unroute(reads)
     assert.deepEqual(await page.evaluate('window.states'), ['runs', 'done'])
   })
-  it('what an agent says with markup runs nothing, and asks nobody', async () => {
+  it('markup in an agent’s reply runs no scripts and sends no requests', async () => {
     await page.getByRole('button', { name: 'New conversation' }).click()
     await log.getByText('No messages yet').waitFor()
     await say(`${HOSTILE} ![seen](https://example.org/pixel.png) [run](javascript:window.ran=1) <b>bold</b>`)
@@ -136,7 +136,7 @@ describe('chat', () => {
     await log.locator('summary').filter({ hasText: 'exec' }).first().click()
     assert.equal(await page.evaluate('window.ran'), undefined)
   })
-  it('a reply is followed after a reload, and stopped', async () => {
+  it('a reply continues after a reload, and can be stopped', async () => {
     await insist(async () => {
       await box.fill('run and wait: sleep 300')
       await page.getByRole('button', { name: 'Send' }).click()
@@ -146,7 +146,7 @@ describe('chat', () => {
     await insist(() => page.getByRole('button', { name: 'Stop' }).click())
     await page.getByRole('button', { name: 'Send' }).waitFor()
   })
-  it('a conversation is gone back to, and deleted', async () => {
+  it('an earlier conversation is reopened and deleted', async () => {
     await page.getByRole('link', { name: /Three/ }).click()
     await log.getByRole('cell', { name: '2' }).waitFor()
     await page.getByRole('button', { name: /Delete the conversation .*Three/ }).click()
@@ -157,7 +157,7 @@ describe('chat', () => {
 })
 
 describe('the log', () => {
-  it('the log is followed, searched and narrowed', async () => {
+  it('the log is followed, searched and filtered', async () => {
     await page.getByRole('link', { name: 'Logs', exact: true }).click()
     await page.getByText('Live').waitFor()
     const lines = page.getByRole('region', { name: 'Log' })
@@ -176,8 +176,8 @@ describe('the log', () => {
   })
 })
 
-describe('what an agent uses', () => {
-  it('what an agent uses is plotted, and stands in a table', async () => {
+describe('resource use', () => {
+  it('an agent’s resource use is shown as charts and as a table', async () => {
     await page.getByRole('link', { name: 'Usage', exact: true }).click()
     await page.getByRole('img', { name: /Memory over the last hour: now/ }).waitFor()
     await page.getByText('As a table').first().click()
@@ -187,6 +187,6 @@ describe('what an agent uses', () => {
 })
 
 describe('the browser', () => {
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })
 after(() => page.close())

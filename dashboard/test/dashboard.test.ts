@@ -1,6 +1,6 @@
 /**
- * The dashboard in a real browser, against a real Berth: sign-in, files; hostile names, no violation of
- * its policy, none of accessibility. With DASHBOARD_SHOTS=<folder> it leaves pictures of the pages there.
+ * The dashboard in a real browser, against a real Berth: sign-in, files, hostile names, and no violations of its policy
+ * or of accessibility rules. With DASHBOARD_SHOTS=<folder> it saves screenshots of the pages there.
  */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -11,13 +11,13 @@ import { HOSTILE, openDashboard } from './support.ts'
 const { url, anonymous, own, page, complaints, newPage, link, look } = await openDashboard()
 
 describe('the dashboard', () => {
-  it('the types of the client are those of /openapi.json', async () => {
+  it('the client’s types match /openapi.json', async () => {
     const made = astToString(await openapiTS(anonymous.document as never))
     const types = new URL('../src/api/schema.ts', import.meta.url)
     if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(types, made)
     assert.ok((await readFile(types, 'utf8')) === made, 'run `npm run docs:dashboard`')
   })
-  it('its files are cached for good, its pages are not, and its policy allows nothing inline', async () => {
+  it('assets are cached forever, pages are not, and the policy allows nothing inline', async () => {
     const answer = await fetch(`${url}/dashboard/files`)
     const html = await answer.text()
     assert.equal(answer.headers.get('cache-control'), 'no-cache')
@@ -31,12 +31,12 @@ describe('the dashboard', () => {
     await asset.arrayBuffer()
     assert.equal((await fetch(`${url}/dashboard/assets/none.js`)).status, 404)
   })
-  it('who is not signed in learns how to', async () => {
+  it('a signed-out visitor sees how to sign in', async () => {
     await page.goto(`${url}/dashboard/files`)
     await page.getByText('npx berth login-link').waitFor()
     await look('login')
   })
-  it('a link signs in by its button, once', async () => {
+  it('a sign-in link works once, by its button', async () => {
     const address = await link()
     await page.goto(address)
     const button = page.getByRole('button', { name: 'Sign in' })
@@ -97,17 +97,17 @@ describe('the dashboard', () => {
     await page.getByRole('link', { name: 'report.txt' }).waitFor()
     await look('files')
   })
-  it('a change that another client made is seen without a reload', async () => {
+  it('a change by another client appears without a reload', async () => {
     await page.getByRole('link', { name: 'report.txt' }).waitFor()
     const { body } = await own.api.get('/v3/files/public', { name: 'report.txt' })
     await own.api.delete(`/v3/files/public/${body.data.files[0].id}`)
     await page.getByRole('link', { name: 'report.txt' }).waitFor({ state: 'detached' })
   })
-  it('a session that was ended leads to the sign-in', async () => {
+  it('an ended session leads to the sign-in page', async () => {
     const { body } = await own.api.get('/v0/sessions')
     for (const { id } of body.data.sessions) await own.api.delete(`/v0/sessions/${id}`)
     await page.reload()
     await page.getByText('npx berth login-link').waitFor()
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

@@ -1,4 +1,4 @@
-/** The pages of files, against a real Berth: the list, a file, pins, groups and gateways. */
+/** The file pages, against a real Berth: the list, a file, pins, groups and gateways. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base36 } from 'multiformats/bases/base36'
@@ -14,10 +14,10 @@ await signIn()
 
 const ROWS = 10_000
 
-describe('the list', () => {
-  it('10,000 files scroll, of which only those in sight are in the page', async () => {
+describe('the list of files', () => {
+  it('a list of 10,000 files scrolls with only the visible rows in the page', async () => {
     const { cid } = await send([{ name: 'row', bytes: `rows of ${own.id}` }], { network: 'public' })
-    // All of one content, so that their pins are there.
+    // All files have the same content, so their pins exist.
     await sql(
       `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes, size,
          number_of_files, mime_type)
@@ -53,7 +53,7 @@ describe('the list', () => {
 })
 
 describe('a file', () => {
-  it('files are found by name, type and group, put into a group and deleted together', async () => {
+  it('files are found by name, type and group, moved into a group and deleted together', async () => {
     await page.goto(`${url}/dashboard/files/groups`)
     await page.getByText('No groups yet').waitFor()
     await look('groups-none')
@@ -93,7 +93,7 @@ describe('a file', () => {
     await dialog.getByLabel('Type “2 files”').fill('2 files')
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No matching files').waitFor()
-    // A link to all files takes what is searched away as well.
+    // The link to all files also clears the search.
     await page.getByRole('navigation', { name: 'Files' }).getByRole('link', { name: 'Files' }).click()
     await page.waitForFunction(
       () => document.querySelector<HTMLInputElement>('input[type=search]')?.value === '',
@@ -104,7 +104,7 @@ describe('a file', () => {
     await dialog.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No groups yet').waitFor()
   })
-  it('a gateway is created, restricted by a token that is shown once, given a domain, and says what it served', async () => {
+  it('a gateway gets a domain, a token shown once, and analytics', async () => {
     const domain = `test-${own.id.slice(-12)}`
     await page.goto(`${url}/dashboard/files/gateways`)
     await page.getByText('Hosts that serve').waitFor()
@@ -138,7 +138,7 @@ describe('a file', () => {
     await page.evaluate((src) => window.open(src, '_blank', 'noopener'), served)
     const tab = await opened
     await tab.getByText(`served by ${own.id}`).waitFor()
-    // Behind another tab the page would draw once a second.
+    // In the background the page would render only once a second.
     await tab.close()
     await until('the request is counted', async () => {
       const query = { gateway_domain: domain, by: 'file_name' }
@@ -154,7 +154,7 @@ describe('a file', () => {
     await dialog.getByRole('button', { name: 'Remove' }).click()
     await page.getByText('Your own domain can lead here').waitFor()
   })
-  it('the list and the palette find a file by its CID in any spelling, and by an address', async () => {
+  it('the list and the palette find a file by its CID in any encoding, and by a URL', async () => {
     const { cid } = await send([{ name: 'found.txt', bytes: `found of ${own.id}` }], { network: 'private' })
     await page.goto(`${url}/dashboard/files?network=private`)
     for (const pasted of [
@@ -172,12 +172,12 @@ describe('a file', () => {
       await page.getByRole('link', { name: 'found.txt' }).waitFor({ state: 'detached' })
     }
   })
-  it('a file that is not there says so under a heading', async () => {
+  it('the page of a missing file says so under a heading', async () => {
     await page.goto(`${url}/dashboard/files/public/00000000-0000-7000-8000-000000000000`)
     await page.getByRole('heading', { name: 'This file cannot be shown' }).waitFor()
     await look('file-lost')
   })
-  it('its name, metadata and links are changed and made, it is swapped and swapped back', async () => {
+  it('a file is renamed, gets metadata and links, and is swapped and swapped back', async () => {
     const first = await send([{ name: 'first.txt', bytes: `first of ${own.id}` }], { network: 'public' })
     const second = await send([{ name: 'second.txt', bytes: `second of ${own.id}` }], { network: 'public' })
     const missing: string[] = []
@@ -227,7 +227,7 @@ describe('a file', () => {
 })
 
 describe('a private file', () => {
-  it('a link is made for the time that is chosen, and is shown until another one is', async () => {
+  it('a private link is created for the chosen time, and shown until another time is chosen', async () => {
     const { id } = await send([{ name: 'hidden.txt', bytes: `hidden by ${own.id}` }], { network: 'private' })
     await page.goto(`${url}/dashboard/files/private/${id}`)
     await page.getByRole('button', { name: 'Create a link' }).click()
@@ -241,5 +241,5 @@ describe('a private file', () => {
 })
 
 describe('everything', () => {
-  it('the browser complained of nothing', () => assert.deepEqual(complaints.splice(0), []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints.splice(0), []))
 })

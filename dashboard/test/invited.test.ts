@@ -1,4 +1,4 @@
-/** Who is invited joins in the browser, without a key. */
+/** Invited users join in the browser, without a key. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { openDashboard } from './support.ts'
@@ -12,7 +12,7 @@ const invitation = async ({ id, api }: typeof own) => {
 }
 
 describe('an invitation', () => {
-  it('a new user joins by a name', async () => {
+  it('a new user joins with a name', async () => {
     await page.goto(await invitation(own))
     await page.getByRole('heading', { name: 'Join a workspace' }).waitFor()
     await page.waitForURL(({ hash }) => hash === '')
@@ -22,7 +22,7 @@ describe('an invitation', () => {
     await page.getByRole('heading', { name: 'Account' }).waitFor()
     await page.getByText(name).first().waitFor()
   })
-  it('who is signed in joins another workspace as who they are, and goes on there', async () => {
+  it('a signed-in user joins another workspace under the same account, and is switched to it', async () => {
     const link = await invitation(other)
     await page.goto(link)
     await page.getByText(`You are signed in as ${name}.`).waitFor()
@@ -34,5 +34,5 @@ describe('an invitation', () => {
     await page.getByRole('button', { name: `Join as ${name}` }).click()
     await page.getByRole('alert').getByText('There is no such invitation').waitFor()
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

@@ -1,4 +1,4 @@
-/** The dashboard where people decide: an agent without a model, and an agent that does not start. */
+/** The dashboard in moments that need a decision: an agent without a model, and an agent that does not start. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -11,13 +11,13 @@ await ensureEngines()
 const { button, ranNothing, row } = actionsOn(page)
 
 describe('an agent at its start', () => {
-  it('an agent whose provider is not known yet asks for one before it is created', async () => {
+  it('the form asks for a model provider if a new agent would have none', async () => {
     await signIn()
     const putBack = await withoutModel(page, [])
     const { secret } = (await own.api.post('/v0/secrets', { name: 'GEMINI_API_KEY', value: 'kept' })).body
     await page.goto(`${url}/dashboard/agents/new`)
     await page.getByLabel('Name', { exact: true }).fill('Keyed')
-    // The workspace has the key of one provider.
+    // The workspace has one provider's key.
     await page.getByText('is in the workspace and will be attached').waitFor()
     await own.api.delete(`/v0/secrets/${secret.id}`)
     await page.reload()
@@ -42,7 +42,7 @@ describe('an agent at its start', () => {
     await own.api.delete(`/v0/secrets/${typed.id}`)
     await putBack()
   })
-  it('a failed start is red with one sentence, its raw text folded, and a restart shows each step', async () => {
+  it('a failed start shows one sentence and its folded raw text, and a restart shows each step', async () => {
     const raw = `Invalid config at /home/node/.openclaw/openclaw.json:\n- agents: Unrecognized key: "${HOSTILE}"`
     const broken = await insertAgentRow(
       { query: sql },
@@ -84,10 +84,10 @@ describe('an agent at its start', () => {
     await page.goto(`${url}/dashboard/agents/${broken.agentId}`)
     const steps = page.getByRole('list', { name: 'Startup' })
     await button('Restart Broken').click()
-    // Its engine cannot be had, which is another reason.
+    // The engine is not available, which is a different reason.
     await page.getByText(sentence).waitFor({ state: 'detached' })
     await page.getByRole('heading', { name: 'This agent did not start' }).waitFor()
-    // Another client restarts it: the page that is open shows each step.
+    // Another client restarts the agent: the open page shows each step.
     const operation = randomUUID()
     await sql('UPDATE agent SET purged_at = now() WHERE id = $1', [broken.id])
     const step = (name: string) =>
@@ -118,5 +118,5 @@ describe('an agent at its start', () => {
     await page.getByText('is starting').first().waitFor()
     await sql('UPDATE agent SET deleted_at = now(), purged_at = now() WHERE id = $1', [broken.id])
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

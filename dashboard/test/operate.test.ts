@@ -1,5 +1,5 @@
 /**
- * The operator's pages in a real browser, against a Berth of their own: its webhooks may be sent to this machine, and one of
+ * The operator's pages in a real browser, against a separate Berth. It may send webhooks to this machine, and one of
  * its users is an instance admin.
  */
 import assert from 'node:assert/strict'
@@ -22,7 +22,7 @@ const dashboard = await openDashboard({
   }),
 })
 const { url, anonymous, berth, own, page, complaints, asked, newPage, signIn, look } = dashboard
-/** No node has it, so that a pin of it waits. */
+/** No node has this CID, so its pin stays pending. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
 await signIn()
 
@@ -31,14 +31,14 @@ const tab = (name: string, on = page) =>
   on.getByRole('navigation', { name: 'Operate' }).getByRole('link', { name, exact: true })
 const dialog = (on = page) => on.getByRole('dialog')
 
-/** A page on which another user of the workspace is signed in. */
+/** A page with another user of the workspace signed in. */
 async function signedIn(user: string): Promise<Page> {
   const on = await newPage()
   await signIn(on, user)
   return on
 }
 
-/** What is shown once, read from the dialog, which is closed. */
+/** Reads the text that a dialog shows once, and closes the dialog. */
 async function readOnce(): Promise<string> {
   await dialog().getByText('it is shown only once').waitFor()
   const shown = (await dialog().locator('p.font-mono').textContent()) ?? ''
@@ -48,7 +48,7 @@ async function readOnce(): Promise<string> {
 }
 
 describe('operations', () => {
-  it('they are listed by state and kind, which stand in the address', async () => {
+  it('operations are listed by state and kind, which are in the URL', async () => {
     await own.api.pin({ cid: inlineCid(own.id).toString(), name: 'There' })
     await own.api.pin({ cid: ABSENT, name: 'Absent' })
     await open('/operate/operations')
@@ -64,7 +64,7 @@ describe('operations', () => {
     await page.getByText('looking for nodes that have it').waitFor()
     await look('operations')
   })
-  it('one has a page with its steps, and is cancelled there', async () => {
+  it('an operation has a page with its steps, and is cancelled there', async () => {
     await page
       .getByRole('row', { name: 'looking for nodes that have it' })
       .getByRole('link', { name: 'Pin a CID' })
@@ -79,7 +79,7 @@ describe('operations', () => {
 })
 
 describe('keys', () => {
-  it('a key is made with scopes from a list, is shown once, works, and is revoked by its name', async () => {
+  it('a key is created with scopes from a list, shown once, works, and is revoked by its name', async () => {
     await open('/operate/keys?do=new')
     await dialog().getByRole('textbox', { name: 'Name', exact: true }).fill('Reader')
     await dialog().getByLabel('Expires').selectOption('In 30 days')
@@ -106,7 +106,7 @@ describe('keys', () => {
 })
 
 describe('members', () => {
-  it('the last owner is neither removed nor given another role, until there is another owner', async () => {
+  it('the last owner cannot be removed or change roles until there is another owner', async () => {
     await open('/operate/members')
     const row = page.getByRole('listitem').filter({ hasText: 'Cannot change while there is no other owner' })
     await row.waitFor()
@@ -126,7 +126,7 @@ describe('members', () => {
     await dialog().getByRole('button', { name: 'Remove' }).click()
     await role.waitFor({ state: 'detached' })
   })
-  it('an invitation is made, its token makes a member, and another one is revoked', async () => {
+  it('an invitation is created, its token adds a member, and another invitation is revoked', async () => {
     const invite = async (email: string) => {
       await page.getByRole('button', { name: 'Invite somebody' }).click()
       await dialog().getByLabel('Role').selectOption('Viewer')
@@ -152,7 +152,7 @@ describe('members', () => {
 describe('webhooks', () => {
   const where = `${receiver.url}?q=${encodeURIComponent(HOSTILE)}`
 
-  it('a webhook is made with events from a list, and a test shows what was sent and answered', async () => {
+  it('a webhook is created with events from a list, and a test shows the request and response', async () => {
     receiver.answerWith((response) => response.writeHead(200).end(HOSTILE))
     await open('/operate/webhooks')
     await page.getByRole('button', { name: 'New webhook' }).click()
@@ -179,7 +179,7 @@ describe('webhooks', () => {
     await look('delivery')
     await dialog().getByRole('button', { name: 'Close' }).click()
   })
-  it('a delivery is sent again, and a secret is made anew', async () => {
+  it('a delivery is redelivered, and a secret is rotated', async () => {
     const before = receiver.received.length
     await page.getByRole('button', { name: 'Send again' }).click()
     await until('it is sent again', async () => receiver.received.length > before)
@@ -188,7 +188,7 @@ describe('webhooks', () => {
     await dialog().getByRole('button', { name: 'New secret' }).click()
     assert.match(await readOnce(), /^whsec_/)
   })
-  it('a webhook that its target has given up says why, is switched on again, and is deleted by its URL', async () => {
+  it('a webhook disabled by its target shows why, is re-enabled, and is deleted by its URL', async () => {
     receiver.answerWith((response) => response.writeHead(410).end('gone for good'))
     await page.getByRole('button', { name: 'Send a test' }).click()
     await page.getByText('its target answered 410').waitFor()
@@ -202,7 +202,7 @@ describe('webhooks', () => {
 })
 
 describe('the audit', () => {
-  it('entries are filtered, and saved as JSON lines', async () => {
+  it('audit entries are filtered, and saved as JSON lines', async () => {
     await own.api.request('POST', '/v3/groups/private', {
       json: { name: 'audited' },
       headers: { 'user-agent': HOSTILE },
@@ -229,14 +229,14 @@ describe('the audit', () => {
 })
 
 describe('the instance', () => {
-  it('an admin sees health, workers, workspaces and plans, and makes and changes a workspace', async () => {
+  it('an admin sees health, workers, workspaces and plans, and creates and changes a workspace', async () => {
     const { name: owner } = await addMember(own, 'owner')
     const on = await signedIn(owner)
     await open('/operate', on)
     await tab('Audit', on).waitFor()
     assert.equal(await tab('Health', on).count(), 0)
     await berth('users', 'admin', owner)
-    // The web process hears of the command a moment later.
+    // The web process learns of the command a moment later.
     await until('the page offers it', async () => {
       await on.reload()
       await tab('Audit', on).waitFor()
@@ -278,7 +278,7 @@ describe('the instance', () => {
 })
 
 describe('rights', () => {
-  /** What each page of Operate has to press, beside its links and filters. */
+  /** The buttons of a page of Operate, without links and filters. */
   const buttons = (on: Page) => on.locator('main').getByRole('button').allTextContents()
   const pages = [
     'operations',
@@ -296,7 +296,7 @@ describe('rights', () => {
     ['viewer', ['Operations', 'API keys'], []],
     ['member', ['Operations', 'API keys'], ['New API key', 'Cancel']],
   ] as const)
-    it(`a ${role} is offered what a ${role} may do, and is refused the rest`, async () => {
+    it(`a ${role} sees only what a ${role} may do, and the API refuses the rest`, async () => {
       await own.api.pin({ cid: ABSENT, name: `for a ${role}` })
       const { name } = await addMember(own, role)
       const on = await signedIn(name)
@@ -323,12 +323,12 @@ describe('rights', () => {
       await on.context().close()
     })
 
-  it('a right that is taken away meanwhile is told in words', async () => {
+  it('a right revoked while a form is open is explained in words', async () => {
     const { id, name } = await addMember(own, 'member')
     const on = await signedIn(name)
     await open('/operate/keys?do=new', on)
     await dialog(on).getByRole('textbox', { name: 'Name', exact: true }).fill('too late')
-    // An event tells the page of it, which is to switch the button off only behind the click.
+    // An event notifies the page, which must not disable the button before the click.
     const told = Promise.withResolvers<void>()
     await on.route('**/v0/me', (route) => told.promise.then(() => route.continue()).catch(() => {}))
     const path = `/v0/workspaces/${own.id}/members/${id}`
@@ -346,7 +346,7 @@ describe('rights', () => {
   })
 })
 
-/** Runs in the page: sends what each button of Operate sends, with the session. */
+/** Runs in the page: sends the request of each button of Operate, with the session. */
 async function tryAll(workspaceId: string) {
   const ID = '0193a1c5-02aa-7a31-93be-6d1f8e20c94b'
   const of = `/v0/workspaces/${workspaceId}`
@@ -386,9 +386,9 @@ async function tryAll(workspaceId: string) {
 }
 
 describe('everything', () => {
-  it('no address that a page of the operator asked for has a token, a secret or a key in it', () => {
+  it('no URL requested by an operator page contains a token, a secret or a key', () => {
     assert.ok(asked.length > 100)
     assert.deepEqual(withSecrets(asked), [])
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

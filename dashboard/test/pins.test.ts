@@ -1,4 +1,4 @@
-/** Pins by CID, from their dialog to their file. */
+/** Pins by CID, from the dialog to the file. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
@@ -12,7 +12,7 @@ const { url, own, page, complaints, signIn, look } = await openDashboard()
 await signIn()
 
 describe('pins by CID', () => {
-  it('a CID is pinned, what cannot be found is seen with what to do, and withdrawn', async () => {
+  it('a failed pin shows what to do, and is retried and removed', async () => {
     await page.goto(`${url}/dashboard/files/pins`)
     await page.getByText('No pins in progress').waitFor()
     await page.getByRole('button', { name: 'Pin a CID' }).click()
@@ -57,7 +57,7 @@ describe('pins by CID', () => {
     await page.getByRole('button', { name: 'Remove' }).click()
     await page.getByText('No pins in progress').waitFor()
   })
-  it('a pin that came stays in its dialog, which leads to its file', async () => {
+  it('the dialog of a completed pin links to its file', async () => {
     await page.goto(`${url}/dashboard/files/pins`)
     await page.getByRole('button', { name: 'Pin a CID' }).click()
     const dialog = page.getByRole('dialog')
@@ -69,4 +69,4 @@ describe('pins by CID', () => {
   })
 })
 
-it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+it('the browser reported no errors', () => assert.deepEqual(complaints, []))

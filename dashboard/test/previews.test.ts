@@ -1,4 +1,4 @@
-/** Previews of content, which may be anybody's: text, video, PDF, and what tries to run. */
+/** Previews of untrusted content: text, video, PDF, and content that tries to run scripts. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
@@ -14,7 +14,7 @@ const { url, own, page, complaints, asked, newPage, signIn, look } = await openD
 await signIn()
 const { ranNothing } = actionsOn(page)
 
-/** Uploads files, one or a folder, and opens their page. @returns the address of the page. */
+/** Uploads a file or a folder, and opens its page. @returns the URL of the page */
 async function open(
   files: { name: string; content: string | Uint8Array; type?: string }[],
   network = 'public',
@@ -33,7 +33,7 @@ async function open(
   return address
 }
 
-/** Uploads a file, opens its page, and gives the frame of its preview. */
+/** Uploads a file, opens its page, and returns the frame of its preview. */
 async function show(
   content: string | Uint8Array,
   name: string,
@@ -48,7 +48,7 @@ async function show(
   return frame
 }
 
-/** Runs in the page: a film of half a second or more, 160 by 120, as WebM in base64. */
+/** Runs in the page: records a film of half a second or more, 160 by 120, as WebM in base64. */
 async function recordFilm(): Promise<string> {
   const canvas = document.createElement('canvas')
   Object.assign(canvas, { width: 160, height: 120 })
@@ -72,10 +72,10 @@ async function recordFilm(): Promise<string> {
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
 }
 
-/** What the script of the PDF asks for, and nobody else. */
+/** A path that only the script of the PDF requests. */
 const PDF_ASKS = '/v0/me?by=pdf'
 
-/** A PDF of one page with a text, and with scripts that a viewer might run when it is opened. */
+/** A PDF of one page with a text, and with scripts that a viewer might run on opening. */
 function pdfOf(text: string): string {
   const script = `app.alert(1); this.submitForm("${PDF_ASKS}"); try { window.ran = 1; parent.ran = 1 } catch (e) {}`
   const content = `BT /F1 24 Tf 72 720 Td (${text}) Tj ET`
@@ -98,12 +98,12 @@ function pdfOf(text: string): string {
 }
 
 const MIB = 1_048_576
-/** A name with markup that a form can send: without quotes and slashes. */
+/** A name with markup that a form can send, without quotes and slashes. */
 const SIMPLE = '<img src=x onerror=window.ran=1>'
 const carOf = (root: CID, blocks: Block[]) =>
   Buffer.concat([carHeader(root), ...blocks.flatMap((block) => carSection(block))])
 
-/** A folder with hostile names and a file of so many bytes; its blocks, the root first. */
+/** The blocks of a folder with hostile names and a file of `size` bytes, root first. */
 async function pack(size = 9 * 1_000_000) {
   const blocks: Block[] = []
   const put = async (block: Block) => void blocks.unshift(block)
@@ -128,7 +128,7 @@ async function pack(size = 9 * 1_000_000) {
 }
 
 describe('a preview', () => {
-  it('a private file is seen, and read by a link for as long as was chosen', async () => {
+  it('a private file has a preview, and a link that works for the chosen time', async () => {
     await show(`secret of ${own.id}`, 'secret.txt', 'text/plain', 'private')
     await page.frameLocator('iframe').getByText(`secret of ${own.id}`).waitFor()
     await page.getByLabel('Valid for').selectOption('1 day')
@@ -136,7 +136,7 @@ describe('a preview', () => {
     const href = await page.getByRole('link', { name: /X-Expires=86400/ }).getAttribute('href')
     assert.match(href ?? '', /^http:.*\/files\/baf/)
   })
-  it('a video is played, and a PDF is shown by the browser’s own viewer, which runs nothing of it here', async () => {
+  it('a video plays, and the browser’s PDF viewer runs no scripts in the page', async () => {
     const film = Buffer.from(await page.evaluate(recordFilm), 'base64')
     for (const network of ['public', 'private']) {
       const frame = await show(film, 'film.webm', 'video/webm', network)
@@ -145,8 +145,8 @@ describe('a preview', () => {
       assert.equal(await video.evaluate((video) => (video as HTMLVideoElement).videoWidth), 160)
     }
     await look('file-video')
-    // A viewer may let a PDF say something in a dialog, which is dismissed here; that is the browser's, and has nothing of
-    // this page.
+    // The viewer may let a PDF open a dialog, which is dismissed here. The dialog is the browser's, and has no access
+    // to this page.
     const pdf = await show(Buffer.from(pdfOf(own.id), 'latin1'), 'paper.pdf', 'application/pdf')
     assert.notEqual(new URL(pdf.url()).origin, new URL(url).origin)
     await until('the viewer is there', () =>
@@ -160,7 +160,7 @@ describe('a preview', () => {
       [],
     )
   })
-  it('a photo is shown whole, and a small picture in its own size', async () => {
+  it('a photo is scaled to fit, and a small picture keeps its size', async () => {
     const draw = ([width, height]: number[]) => {
       const canvas = Object.assign(document.createElement('canvas'), { width, height })
       return canvas.toDataURL('image/png').split(',')[1] ?? ''
@@ -181,7 +181,7 @@ describe('a preview', () => {
     }
     await look('file-image')
   })
-  it('CSV is a table and Markdown is text with headings, whatever type the client gave', async () => {
+  it('CSV is shown as a table and Markdown with headings, whatever type the client sent', async () => {
     await open([{ name: 'team.csv', content: 'Name,Note\nAda,"one, two"\nBob,<b>\n', type: 'text/csv' }])
     await page.getByRole('columnheader', { name: 'Note' }).waitFor()
     await page.getByRole('cell', { name: 'one, two' }).waitFor()
@@ -202,7 +202,7 @@ describe('a preview', () => {
     await page.getByText(/^The first 262\S* KB of \S+ KB are shown/).waitFor()
     await page.getByText('The first 500 rows are shown.').waitFor()
   })
-  it('nothing of a hostile file runs, whatever its type, and names with markup are text', async () => {
+  it('a hostile file of any type runs no scripts, and names with markup are shown as text', async () => {
     const script = 'window.ran=1;try{parent.ran=1;top.ran=1}catch{};fetch("/v0/me")'
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="${script.replaceAll('"', "'")}"><script>${script}</script></svg>`
     const contents: [string, string, string][] = [
@@ -224,7 +224,7 @@ describe('a preview', () => {
     assert.equal(await page.evaluate('window.ran'), undefined)
     await look('files')
   })
-  it('who may only read sees a private file, by a link that ends soon', async () => {
+  it('a viewer sees a private file through a short-lived link', async () => {
     const address = await open([{ name: 'secret.txt', content: `for viewers of ${own.id}` }], 'private')
     const viewer = await own.member('viewer')
     const theirs = await newPage()
@@ -237,12 +237,12 @@ describe('a preview', () => {
   })
 })
 
-/** Rows of a tree, as they are shown: names, with their sizes. */
+/** The displayed rows of a tree: names and sizes. */
 const rows = (label: string | RegExp) => page.getByRole('list', { name: label }).getByRole('listitem')
 const folderNamed = (name: string) => page.getByRole('button', { name, exact: true })
 
 describe('the tree of a folder', () => {
-  it('a folder that is kept shows what is in it, and folders open', async () => {
+  it('a stored folder shows its contents, and its folders expand', async () => {
     const files = [
       { name: `site/${SIMPLE}/deep/<b>deepest.txt`, content: 'deep' },
       { name: 'site/index.html', content: '<script>window.ran=1</script>' },
@@ -275,7 +275,7 @@ describe('the tree of a folder', () => {
     await page.keyboard.press('ArrowRight')
     await has('deep')
   })
-  it('a folder of many entries shows some, and more when asked', async () => {
+  it('a folder of many entries shows some, and more on request', async () => {
     const files = Array.from({ length: 130 }, (_, i) => ({ name: `many/${i}.txt`, content: `${i}` }))
     await open(files)
     await page.getByRole('button', { name: 'Show more' }).click()
@@ -284,7 +284,7 @@ describe('the tree of a folder', () => {
 })
 
 describe('the tree of a CAR', () => {
-  it('a CAR shows names, sizes and CIDs of what is in it, and names with markup are text', async () => {
+  it('a CAR shows names, sizes and CIDs of its contents, with markup in names as text', async () => {
     const { root, blocks } = await pack(2_000_000)
     for (const network of ['public', 'private']) {
       await open([{ name: 'archive.car', content: carOf(root, blocks) }], network)
@@ -295,9 +295,9 @@ describe('the tree of a CAR', () => {
     }
     await look('file-car')
   })
-  it('of a large CAR the beginning is read, and the rest when somebody asks', async () => {
+  it('a large CAR is read only at its beginning, and further on request', async () => {
     const { root, blocks } = await pack()
-    // As they are written: folders come last.
+    // In the order of the importer, which writes folders last.
     await open([{ name: 'archive.car', content: carOf(root, blocks.toReversed()) }])
     await page.getByText(/^The first [78]\S* MB of 9 MB were read/).waitFor()
     await rows('Contents of archive.car').getByText('not read', { exact: true }).waitFor()
@@ -305,7 +305,7 @@ describe('the tree of a CAR', () => {
     await rows(`Contents of ${root}`).filter({ hasText: HOSTILE }).waitFor()
     assert.equal(await page.getByText(/^The first/).count(), 0)
   })
-  it('a CAR that is damaged or forged shows what can be checked, and says so', async () => {
+  it('a damaged or forged CAR shows only verified blocks, and says so', async () => {
     const { root, blocks } = await pack(10)
     const bytes = carOf(root, blocks)
     await open([{ name: 'short.car', content: bytes.subarray(0, -20) }])
@@ -319,5 +319,5 @@ describe('the tree of a CAR', () => {
     await page.getByText('This is not a CAR archive').waitFor()
     await ranNothing()
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

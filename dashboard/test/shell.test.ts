@@ -1,4 +1,4 @@
-/** The overview, the shell and what attacks them, in a real browser. */
+/** The overview, the shell, and attacks on them, in a real browser. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -8,14 +8,14 @@ import { HOSTILE, noteShown, openDashboard, withSecrets } from './support.ts'
 const dashboard = await openDashboard()
 const { url, anonymous, own, page, complaints, asked, newPage, signIn, untilAged, look } = dashboard
 const MAX_SCRIPT_BYTES = 250_000
-/** No node has it, so that a pin of it waits. */
+/** No node has this CID, so its pin stays pending. */
 const ABSENT = 'bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e'
 
 const open = (path: string, on = page) => on.goto(`${url}/dashboard${path}`)
 const dialog = (on = page) => on.getByRole('dialog')
 
 describe('the shell', () => {
-  it('the root leads a browser to the dashboard, and the first page has at most 250 KB of script', async (t) => {
+  it('the root leads to the dashboard, whose first page has at most 250 KB of scripts', async (t) => {
     await page.goto(url)
     await page.getByText('npx berth login-link').waitFor()
     assert.equal(new URL(page.url()).pathname, '/dashboard')
@@ -41,7 +41,7 @@ describe('the shell', () => {
     assert.ok(total <= MAX_SCRIPT_BYTES, `${total} bytes`)
     await look('overview-empty')
   })
-  it('a page has a title, and a change of page moves the focus to its heading', async () => {
+  it('a page has a title, and navigation moves the focus to its heading', async () => {
     await page.getByRole('link', { name: 'Operate', exact: true }).click()
     await page.getByRole('heading', { name: 'Operate' }).waitFor()
     await page.waitForFunction(() => document.activeElement?.textContent === 'Operate')
@@ -53,7 +53,7 @@ describe('the shell', () => {
     await page.getByRole('alert').waitFor()
     assert.equal(await page.title(), 'Operations · Operate · Berth')
   })
-  it('the focus is back where a dialog was opened, however it is closed', async () => {
+  it('closing a dialog in any way returns the focus to the button that opened it', async () => {
     const has = (name: string) =>
       page.waitForFunction((name) => document.activeElement?.textContent === name, name)
     await open('/operate/keys')
@@ -65,13 +65,13 @@ describe('the shell', () => {
       await dialog().waitFor({ state: 'detached' })
       await has('New API key')
     }
-    // What opened it goes with what is done in it.
+    // The dialog's action removes the button that opened the dialog.
     await page.getByRole('row', { name: 'focus' }).getByRole('button', { name: 'Revoke' }).click()
     await dialog().getByRole('button', { name: 'Revoke' }).click()
     await dialog().waitFor({ state: 'detached' })
     await has('Operate')
   })
-  it('what is to be copied is, where the browser has no clipboard for pages', async () => {
+  it('copying works in browsers without a clipboard for pages', async () => {
     const on = await newPage()
     await on.addInitScript(() =>
       Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined, configurable: true }),
@@ -83,14 +83,14 @@ describe('the shell', () => {
     await isCopied()
     await on.context().close()
   })
-  it('an address that no page has says so', async () => {
+  it('an unknown address shows a page that says so', async () => {
     await open('/nowhere/at/all')
     await page.getByRole('heading', { name: 'Page not found' }).waitFor()
     await look('not-found')
     await page.getByRole('link', { name: 'Go to the overview' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
   })
-  it('the palette finds pages by typing, and leads there by the keyboard alone', async () => {
+  it('the palette finds and opens pages with only the keyboard', async () => {
     await page.keyboard.press('Control+k')
     await dialog().getByPlaceholder('Go to a page').waitFor()
     await page.keyboard.type('webhoo')
@@ -109,19 +109,19 @@ describe('the shell', () => {
     await page.keyboard.press('Escape')
     await dialog().waitFor({ state: 'detached' })
   })
-  it('keys of the keyboard lead to pages, and ? lists them', async () => {
+  it('keyboard shortcuts open pages, and ? lists them', async () => {
     await page.keyboard.press('?')
     await dialog().getByText('Go to Agents').waitFor()
     await look('keyboard')
     await page.keyboard.press('Escape')
     await dialog().waitFor({ state: 'detached' })
-    // The second key counts for a moment only.
+    // The second key has to follow within a moment.
     await Promise.all([page.keyboard.press('g'), page.keyboard.press('a')])
     await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
     await Promise.all([page.keyboard.press('g'), page.keyboard.press('o')])
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
   })
-  it('the colours that were chosen stay behind a reload', async () => {
+  it('the chosen colours survive a reload', async () => {
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
     const light = await background()
     await page.getByRole('button', { name: 'Dark' }).click()
@@ -136,8 +136,8 @@ describe('the shell', () => {
 })
 
 describe('the overview', () => {
-  it('what happens is shown without a reload, and only what an event is about is read again', async () => {
-    // What the page reads each half minute, events or not, may be due meanwhile.
+  it('events appear without a reload, and refetch only the data that they are about', async () => {
+    // The page polls some data every half minute, even without events. That may be due during the test.
     const quiet = await page.addInitScript(() => {
       const repeat = setInterval
       const often = (run: () => void, ms: number) => (ms < 30_000 ? repeat(run, ms) : undefined)
@@ -164,7 +164,7 @@ describe('the overview', () => {
     await quiet.dispose()
     await look('overview-used')
   })
-  it('what happens before the stream of events is open is shown as well, however long that takes', async () => {
+  it('events before the event stream opens are shown, however long that takes', async () => {
     const stream = /\/v0\/events\?/
     const opens = Promise.withResolvers<void>()
     await page.route(stream, async (route) => {
@@ -182,15 +182,15 @@ describe('the overview', () => {
     await page.unroute(stream)
     await open('')
   })
-  it('what has happened before the page was opened is shown, also in a Berth that is young', async () => {
+  it('events from before the page opened are shown, even in a new Berth', async () => {
     await page.reload()
     await page.getByText('Seen is kept').waitFor()
   })
-  it('a pin that waits is shown with what it does', async () => {
+  it('a pending pin is shown with its current step', async () => {
     await own.api.pin({ cid: ABSENT, name: 'Absent' })
     await page.getByText('looking for nodes that have it').waitFor()
   })
-  it('a cut stream is told, and goes on behind the last event that was seen', async () => {
+  it('an interrupted stream is reported, and resumes after the last event seen', async () => {
     const resumed = page.waitForRequest(
       (request) => request.url().includes('/v0/events') && request.headers()['last-event-id'] !== undefined,
     )
@@ -252,7 +252,7 @@ describe('attacks', () => {
     await page.keyboard.press('Escape')
     assert.equal((await rename(own.name)).status, 200)
   })
-  it('no page may be framed by another one', async () => {
+  it('no page may be framed', async () => {
     for (const path of ['/login', '/dashboard', '/dashboard/operate/keys']) {
       const { headers } = await fetch(`${url}${path}`)
       assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/, path)
@@ -264,7 +264,7 @@ describe('attacks', () => {
     assert.equal(await frame?.locator('#root').count(), 0)
     await other.context().close()
   })
-  it('the sign-in leads nowhere else, whatever its address says', async () => {
+  it('the sign-in page never redirects elsewhere, whatever its URL says', async () => {
     const on = await newPage()
     const query = '?next=https://example.org&redirect=//example.org&returnTo=javascript:alert(1)'
     await on.goto((await dashboard.link()).replace('/login#', `/login${query}#`))
@@ -277,7 +277,7 @@ describe('attacks', () => {
       assert.ok(!/example\.org/.test(headers.get('location') ?? ''), `${path}: ${status}`)
     }
   })
-  it('no address that a page asked for has a token, a secret or a key in it', () => {
+  it('no URL requested by a page contains a token, a secret or a key', () => {
     assert.ok(asked.length > 100)
     assert.deepEqual(withSecrets(asked), [])
   })
@@ -306,5 +306,5 @@ describe('attacks', () => {
       )
     }
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })

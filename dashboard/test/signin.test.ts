@@ -1,6 +1,6 @@
 /**
- * Sign-in in a real browser: passkeys on Chromium's virtual authenticator, an OpenID provider, and the page of one's own
- * sessions. With DASHBOARD_SHOTS=<folder> it leaves pictures of the pages there.
+ * Sign-in in a real browser: passkeys on Chromium's virtual authenticator, an OpenID provider, and the page of a user's
+ * sessions. With DASHBOARD_SHOTS=<folder> it saves screenshots of the pages there.
  */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
@@ -15,7 +15,7 @@ const { own, page, browser, env, sql } = dashboard
 const providerPort = await freePort()
 const web = await startWebProcess(env, oidcSettings(providerPort))
 after(() => web.running.end())
-/** Passkeys need a name, and this machine has one. */
+/** Passkeys need a host name rather than an IP address. */
 const home = web.url.replace('127.0.0.1', 'localhost')
 const provider = await startProvider(`${home}/login`, { port: providerPort })
 after(() => provider.stop())
@@ -39,7 +39,7 @@ interface Authenticator {
   id: string
 }
 
-/** A device that keeps passkeys, and whose owner shows finger or face at once. */
+/** A device that stores passkeys, and whose owner is verified at once. */
 async function addAuthenticator(on: Page): Promise<Authenticator> {
   const cdp = await on.context().newCDPSession(on)
   await cdp.send('WebAuthn.enable')
@@ -52,14 +52,14 @@ async function addAuthenticator(on: Page): Promise<Authenticator> {
   return { cdp, id }
 }
 
-/** A page of its own with a device. */
+/** A new page with a device. */
 async function newBrowser(): Promise<{ page: Page; device: Authenticator }> {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage()
   page.setDefaultTimeout(HOST_MS)
   return { page, device: await addAuthenticator(page) }
 }
 
-/** Asks the API from within a page, as the dashboard does. */
+/** Sends an API request from within a page, as the dashboard does. */
 const ask = (on: Page, method: string, path: string, body?: unknown) =>
   on.evaluate(
     async ([method, path, body]) => {
@@ -73,7 +73,7 @@ const ask = (on: Page, method: string, path: string, body?: unknown) =>
     [method, path, body] as const,
   )
 
-/** What the page's authenticator makes of options of the API. */
+/** The response of the page's authenticator to options from the API. */
 const sign = (on: Page, options: object) =>
   on.evaluate(async (options) => {
     const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options as never)
@@ -90,7 +90,7 @@ const begin = async (on: Page) => (await ask(on, 'POST', '/v0/login/passkey/opti
 const login = (on: Page, credential: unknown, more: object = {}) =>
   ask(on, 'POST', '/v0/login/passkey', { credential, ...more })
 
-/** A member with a passkey that the browser keeps, signed out again. */
+/** A member with a passkey in the browser, signed out again. */
 async function withPasskey() {
   const member = await own.member('member')
   const { page, device } = await newBrowser()
@@ -102,7 +102,7 @@ async function withPasskey() {
   })
   assert.equal(made.status, 201, JSON.stringify(made.body))
   await page.context().clearCookies()
-  // The dashboard would load anew where it sees that a session goes on in another workspace.
+  // The dashboard would reload if it noticed that the session has moved to another workspace.
   await page.goto(`${home}/login`)
   return { member, page, device, passkey: made.body.data, options }
 }
@@ -121,7 +121,7 @@ describe('passkeys', () => {
     await dialog.getByLabel('Name').fill(HOSTILE)
     await dialog.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('cell', { name: HOSTILE }).waitFor()
-    // On a phone what can be done with it is in sight.
+    // On a phone its buttons are visible.
     await page.setViewportSize({ width: 390, height: 780 })
     const [wide, width] = await page.evaluate(() => [document.body.scrollWidth, innerWidth])
     const remove = await page.getByRole('button', { name: 'Delete' }).boundingBox()
@@ -129,7 +129,7 @@ describe('passkeys', () => {
     assert.ok((wide ?? 0) <= (width ?? 0), `${wide} of ${width}`)
     await page.setViewportSize({ width: 1280, height: 800 })
     assert.equal(await page.evaluate('window.ran'), undefined)
-    // The same device again, which keeps one for each user.
+    // The same device again: it stores only one passkey for each user.
     await page.getByRole('button', { name: 'Add a passkey' }).click()
     await dialog.getByRole('button', { name: 'Continue' }).click()
     await dialog.getByRole('alert').getByText('already has a passkey for you').waitFor()
@@ -153,7 +153,7 @@ describe('passkeys', () => {
     await page.getByRole('alert').getByText(REFUSED).waitFor()
     await device.cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId: device.id })
   })
-  it('a challenge is good once, for minutes, and for what it was made', async () => {
+  it('a challenge is valid once, for minutes, and only for its purpose', async () => {
     const { page, member, options } = await withPasskey()
     const credential = await sign(page, await begin(page))
     assert.equal((await login(page, credential)).status, 200)
@@ -163,12 +163,12 @@ describe('passkeys', () => {
     const late = await sign(page, await begin(page))
     await sql('UPDATE passkey_challenge SET expires_at = now()')
     assert.equal((await login(page, late)).status, 401)
-    // One that was made for a registration, and one that nobody made.
+    // A challenge created for a registration, and an unknown challenge.
     for (const challenge of [options.challenge, 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'])
       assert.equal((await login(page, await sign(page, { ...(await begin(page)), challenge }))).status, 401)
     await page.context().close()
   })
-  it('a passkey is refused without its owner’s finger, face or PIN', async () => {
+  it('a passkey is refused without verification by finger, face or PIN', async () => {
     const { page, device } = await withPasskey()
     const { cdp, id: authenticatorId } = device
     await cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: false })
@@ -178,7 +178,7 @@ describe('passkeys', () => {
     assert.equal((await login(page, await sign(page, await begin(page)))).status, 200)
     await page.context().close()
   })
-  it('a copy of a passkey is refused by its count', async () => {
+  it('a copied passkey is refused because of its counter', async () => {
     const { page, device, passkey } = await withPasskey()
     assert.equal((await login(page, await sign(page, await begin(page)))).status, 200)
     const { cdp, id: authenticatorId } = device
@@ -193,7 +193,7 @@ describe('passkeys', () => {
     assert.ok(Number(row?.counter) > copy.signCount)
     await page.context().close()
   })
-  it('what was changed on the way is refused', async () => {
+  it('a tampered passkey response is refused', async () => {
     const { page } = await withPasskey()
     const other = await withPasskey()
     for (const change of [
@@ -215,12 +215,12 @@ describe('passkeys', () => {
     await page.context().close()
     await other.page.context().close()
   })
-  it('a page of another host below the same name may ask for a passkey, and is refused', async () => {
+  it('a passkey response from a page on a subdomain is refused', async () => {
     const { page } = await withPasskey()
     const credential = await sign(page, await begin(page))
     const said = JSON.parse(Buffer.from(credential.response.clientDataJSON, 'base64url').toString())
     assert.equal(said.origin, home)
-    // As the browser of such a page would say.
+    // The data that a browser would send on such a page.
     const fresh = await sign(page, await begin(page))
     const of = JSON.parse(Buffer.from(fresh.response.clientDataJSON, 'base64url').toString())
     const clientDataJSON = Buffer.from(
@@ -228,13 +228,13 @@ describe('passkeys', () => {
     ).toString('base64url')
     const response = { ...fresh.response, clientDataJSON }
     assert.equal((await login(page, { ...fresh, response })).status, 401)
-    // Where PUBLIC_URL is another one, or the host has no name, there are none.
+    // Passkeys are off if PUBLIC_URL differs, or the host is an IP address.
     const refused = await fetch(`${web.url}/v0/login/passkey/options`, { method: 'POST' })
     assert.equal(refused.status, 404)
     assert.equal((await (await fetch(`${web.url}/v0/login`)).json()).data.passkey, false)
     await page.context().close()
   })
-  it('a user of several workspaces signs in to the one that they used last, or name', async () => {
+  it('a user of several workspaces signs in to the last used workspace, or to the one named', async () => {
     const { page, member } = await withPasskey()
     const other = await dashboard.workspace()
     await other.member('viewer', member.name)
@@ -243,7 +243,7 @@ describe('passkeys', () => {
       assert.equal(status, 200, JSON.stringify(body))
       return (await ask(page, 'GET', '/v0/me')).body.data.workspace.id
     }
-    // Nobody who makes them a member decides where they sign in.
+    // Being added to a workspace does not change where a user signs in.
     assert.equal(await where({}), own.id)
     assert.equal(await where({ workspaceId: other.id }), other.id)
     assert.equal(await where({}), other.id)
@@ -255,13 +255,13 @@ describe('passkeys', () => {
     assert.equal(await where({}), other.id)
     await page.context().close()
   })
-  it('a registration is for its user alone, and of a session', async () => {
+  it('a passkey registration works only for its user, and only with a session', async () => {
     const { page: first, passkey } = await withPasskey()
     const [member, other] = [await own.member('viewer'), await newBrowser()]
     await signInByLink(other.page, member)
     const { data } = (await ask(other.page, 'POST', '/v0/passkeys/options')).body
     const credential = await create(other.page, data)
-    // Another user of the same host with what was made for this one.
+    // Another user on the same host tries to register this user's credential.
     await signInByLink(first)
     const stolen = await ask(first, 'POST', '/v0/passkeys', { name: 'x', credential })
     assert.deepEqual([stolen.status, stolen.body.error.split(':')[0]], [400, 'credential'])
@@ -286,7 +286,7 @@ describe('single sign-on', () => {
   const account = { sub: own.id, name: `Ada ${own.id}`, email: 'ada@example.com', email_verified: true }
   const newPage = async () => (await newBrowser()).page
 
-  it('an identity is linked in the account, and signs in', async () => {
+  it('an identity linked in the account signs in', async () => {
     const page = await newPage()
     await signInByLink(page)
     provider.account = account
@@ -299,7 +299,7 @@ describe('single sign-on', () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.context().close()
   })
-  it('who is not known here is told what to do', async () => {
+  it('an unknown identity is told what to do', async () => {
     const page = await newPage()
     provider.account = { ...account, sub: 'somebody else' }
     await page.goto(`${home}/login`)
@@ -321,7 +321,7 @@ describe('single sign-on', () => {
     await page.getByText(sub).first().waitFor()
     await page.context().close()
   })
-  it('a forged answer of a provider leads nowhere, and to nobody else’s page', async () => {
+  it('a forged provider response neither signs in nor redirects', async () => {
     const page = await newPage()
     await page.goto(
       `${home}/login?state=login.x&code=y&iss=https://evil.example&redirect=https://evil.example`,
@@ -333,7 +333,7 @@ describe('single sign-on', () => {
 })
 
 describe('the account', () => {
-  it('sessions are listed and ended, and the browser complained of nothing', async () => {
+  it('sessions are listed and ended, and the browser reported no errors', async () => {
     const elsewhere = await newBrowser()
     await signInByLink(elsewhere.page)
     await signInByLink(page)

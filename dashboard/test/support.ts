@@ -1,4 +1,4 @@
-/** What the tests of the dashboard share: a real browser, signed in to a workspace of its own in a real Berth. */
+/** Shared by the dashboard tests: a real browser, signed in to a separate workspace in a real Berth. */
 import assert from 'node:assert/strict'
 import { mkdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -10,15 +10,15 @@ import { type Context, openContext, type Workspace } from '../../test/contract/c
 import { until } from '../../test/support/processes.ts'
 import type { Stack } from '../../test/support/stack.ts'
 
-/** A name that runs a script where it is shown as markup. */
+/** A name that runs a script if it is rendered as markup. */
 export const HOSTILE = `<img src=x onerror="window.ran=1"><script>window.ran=1</script>`
 /** How long a page may take on a busy machine. */
 export const HOST_MS = 60_000
-/** A folder in which pictures of the pages are left. */
+/** The folder for screenshots of the pages. */
 const shots = process.env.DASHBOARD_SHOTS
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** All rules, and once more those that depend on colours. */
+/** All rules in light, and the rules that depend on colours also in dark. */
 const RULES = { light: undefined, dark: ['color-contrast', 'link-in-text-block'] }
 const SIZES = [
   { width: 1440, height: 900 },
@@ -35,18 +35,18 @@ export interface Dashboard extends Context {
   own: Workspace
   browser: Browser
   page: Page
-  /** What the browser refused or complained about; empty where all is well. */
+  /** Errors and policy violations in the browser; empty if there were none. */
   complaints: string[]
-  /** Every address that any page has asked for. */
+  /** Every URL that any page has requested. */
   asked: string[]
   newPage(): Promise<Page>
-  /** A link that signs a user in to the workspace: its owner unless told. */
+  /** A link that signs a user in to the workspace; the owner by default. */
   link(user?: string): Promise<string>
   /** Signs the page in, and waits for the overview. @param user a member of the workspace; its owner unless told. */
   signIn(page?: Page, user?: string): Promise<void>
   /**
-   * Waits until nothing that has made the workspace is so young that a page which opens reads again what it is about: those
-   * events may be newer than what it has read.
+   * Waits until the events of the workspace's creation are so old that a newly opened page does not refetch data for
+   * them. It does so for recent events, which may be newer than the data that it has read.
    */
   untilAged(): Promise<void>
   /** Checks that the page has no violation of accessibility, wide or narrow, in either colour scheme, and takes pictures. */
@@ -54,9 +54,9 @@ export interface Dashboard extends Context {
 }
 
 /**
- * Opens a browser for the tests of a file; it is closed after them.
- * @param options.berth another one than that of the run.
- * @param options.isShared for the workspace of the agent that files share, in place of one of its own.
+ * Opens a browser for the tests of a file, and closes it after them.
+ * @param options.berth a Berth other than the test run's.
+ * @param options.isShared uses the workspace of the agent that test files share, instead of a new one.
  */
 export async function openDashboard({
   berth,
@@ -70,9 +70,9 @@ export async function openDashboard({
   const { url, env } = context
   const own = isShared ? await context.sharedWorkspace() : await context.workspace()
   const gateways = `.${env.BERTH_GATEWAY_DOMAIN ?? 'gateway.localhost'}`
-  /** Of this Berth: the page's own origin, and previews from gateways. */
+  /** True for URLs of this Berth: the page's own origin, and previews from gateways. */
   const isOwn = ({ protocol, origin, port, hostname }: URL) =>
-    // The last two are of the browser's own viewer of PDF.
+    // The last two belong to the browser's PDF viewer.
     ['blob:', 'chrome:', 'chrome-extension:'].includes(protocol) ||
     origin === new URL(url).origin ||
     (port === new URL(url).port && hostname.endsWith(gateways))
@@ -94,7 +94,7 @@ export async function openDashboard({
     page.on('framenavigated', (frame) => asked.push(frame.url()))
     page.on('request', (request) => {
       asked.push(request.url())
-      // What a page has made itself, such as a preview, is asked of nobody.
+      // Content that a page created itself, such as a preview, causes no request to a host.
       if (!isOwn(new URL(request.url()))) complaints.push(`asked ${request.url()}`)
     })
     page.on('pageerror', (error) => complaints.push(error.message))
@@ -113,7 +113,7 @@ export async function openDashboard({
   }
 
   const untilAged = async () => {
-    // Five seconds, and the one that a date of HTTP leaves out.
+    // Five seconds, and one more because HTTP dates are rounded down to seconds.
     const young = `SELECT FROM event WHERE workspace_id = $1 AND created_at > now() - interval '6 s'
       UNION ALL SELECT FROM event_pending WHERE workspace_id = $1`
     await until('its events are old', async () => (await context.sql(young, [own.id])).length === 0)
@@ -141,14 +141,14 @@ export async function openDashboard({
   return { ...context, own, browser, page, complaints, asked, newPage, link, signIn, untilAged, look }
 }
 
-/** Those of the addresses that have a token, a secret or a key in them. */
+/** The URLs that contain a token, a secret or a key. */
 export const withSecrets = (asked: string[]) =>
   asked.filter((address) => /eyJ[\w-]+\.eyJ|whsec_|[?&](token|key|secret)=/.test(address))
 
 /**
- * Has the page note whether a text is shown in a place from now on, as that of an element or as its label: what stays for
- * seconds may be gone again before a busy machine looks.
- * @returns what waits until it was.
+ * Makes the page record whether it shows a text in a place, as the text of an element or as its label. A text that is
+ * shown for seconds may disappear before a busy machine checks.
+ * @returns a function that waits until the text was shown.
  */
 export async function noteShown(place: Locator, text: string): Promise<() => Promise<unknown>> {
   const noted = await place.evaluateHandle((place, text) => {
@@ -164,7 +164,7 @@ export async function noteShown(place: Locator, text: string): Promise<() => Pro
   return () => place.page().waitForFunction(({ isShown }) => isShown, noted)
 }
 
-/** What the tests do on a page with things that have a menu, and with dialogs. */
+/** Actions that the tests perform on menus and dialogs of a page. */
 export function actionsOn(page: Page) {
   const dialog = page.getByRole('dialog')
   const inDialog = (name: string) => dialog.getByRole('button', { name, exact: true })
@@ -173,17 +173,17 @@ export function actionsOn(page: Page) {
     inDialog,
     button: (name: string) => page.getByRole('button', { name, exact: true }),
     row: (text: string) => page.getByRole('listitem').filter({ hasText: text }),
-    /** The dialog is closed. */
+    /** Waits until the dialog is closed. */
     isGone: () => dialog.waitFor({ state: 'detached' }),
     ranNothing: async () => assert.equal(await page.evaluate('window.ran'), undefined),
-    /** Chooses from the menu of a thing. */
+    /** Chooses an item from the menu of a thing. */
     async choose(thing: string, item: string): Promise<void> {
       await page.getByRole('button', { name: `More about ${thing}`, exact: true }).click()
       await page.getByRole('menuitem', { name: item, exact: true }).click()
     },
     /**
-     * Does what asks an engine for a change, and does it again while the answer is 503: an engine that is held up counts as
-     * away for a moment, and nothing was done then.
+     * Requests a change from an engine, and retries on 503: a busy engine counts as unreachable for a moment, and then
+     * nothing has changed.
      */
     insist: (ask: () => Promise<void>) =>
       until('the engine takes it', async () => {
@@ -202,9 +202,9 @@ export function actionsOn(page: Page) {
 }
 
 /**
- * Tells a page of a Berth whose operator has set no model.
- * @param found the local servers in place of those that are found.
- * @returns what ends it.
+ * Makes a page see a Berth whose operator has set no model.
+ * @param found the local servers to report instead of the real ones.
+ * @returns a function that ends this.
  */
 export async function withoutModel(page: Page, found?: object[]): Promise<() => Promise<void>> {
   const models = '**/v0/agents/models'
@@ -215,7 +215,7 @@ export async function withoutModel(page: Page, found?: object[]): Promise<() => 
   return () => page.unroute(models)
 }
 
-/** Drags a file from the machine to the middle of an element, and drops it there. */
+/** Drags a file from the machine onto the middle of an element, and drops it there. */
 export async function dropFile(page: Page, place: Locator, path: string): Promise<void> {
   const client = await page.context().newCDPSession(page)
   const box = await place.boundingBox()
@@ -230,7 +230,7 @@ export async function dropFile(page: Page, place: Locator, path: string): Promis
 /** The colours of a line of pixels across an element, as `r,g,b`. */
 export async function colorsAcross(place: Locator): Promise<string[]> {
   const picture = (await place.screenshot()).toString('base64')
-  // The page's policy has no pictures of `data:`.
+  // A blank page does not have the policy of the tested page.
   const blank = await place.page().context().newPage()
   const colors = await blank.evaluate(async (picture) => {
     const bytes = Uint8Array.from(atob(picture), (char) => char.charCodeAt(0))
@@ -245,7 +245,7 @@ export async function colorsAcross(place: Locator): Promise<string[]> {
   return colors
 }
 
-/** @returns what sends files as a form, as any other client does. */
+/** @returns a function that uploads files as a form, like any other client. */
 export const sender =
   (url: string, { key }: { key: string }) =>
   async (files: { name: string; bytes: Uint8Array | string }[], fields: Record<string, string>) => {

@@ -1,4 +1,4 @@
-/** Uploads from the dashboard, against a real Berth: chosen and dropped, on the page of files and elsewhere. */
+/** Uploads from the dashboard, against a real Berth: chosen and dropped, on the file page and elsewhere. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,18 +17,18 @@ const KIB = 1024
 const folder = await mkdtemp(join(tmpdir(), 'berth-folder-'))
 after(() => rm(folder, { recursive: true }))
 
-/** Drops it on the page, outside the area for drops. */
+/** Drops a file on the page, outside the drop area. */
 const drop = (path: string) => dropFile(page, page.getByRole('heading', { name: 'Files' }), path)
 const onPlan = async (plan: string) => {
   await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
-  // Else web processes read it within seconds.
+  // Otherwise web processes notice only after seconds.
   await sql(`SELECT pg_notify('berth_api_key', $1)`, [own.id])
 }
 
 describe('uploads', () => {
-  it('a folder of 2,000 files that is paused, cut off and resumed gets the CID of the server’s own import', async () => {
+  it('a paused, interrupted and resumed folder of 2,000 files gets the CID of a server import', async () => {
     const files = Array.from({ length: 2000 }, (_, i) => ({
-      // Names so long that the folder has to be sharded.
+      // The names are so long that the folder is sharded.
       name: `${i}-${'n'.repeat(100)}.bin`,
       bytes: Buffer.alloc(4 * KIB, `${own.id} ${i} `),
     }))
@@ -50,7 +50,7 @@ describe('uploads', () => {
       network.send('Network.emulateNetworkConditions', {
         ...{ offline, latency: 0, downloadThroughput: -1, uploadThroughput },
       })
-    // So slow that it is under way for long enough to be paused on any machine.
+    // Slow enough that any machine can pause the upload in time.
     await limit(MIB / 4)
     await drop(join(folder, 'site'))
     const progress = page.getByRole('progressbar', { name: 'Progress of site' })
@@ -67,7 +67,7 @@ describe('uploads', () => {
     await page.getByRole('button', { name: 'Resume site' }).click()
     await row.getByText('Offline: resumes automatically').waitFor()
     assert.equal(await share(), paused)
-    // It is gone when all is sent.
+    // The bar disappears when everything is sent.
     const bar = await progress.elementHandle()
     await limit(MIB)
     await page.waitForFunction(
@@ -87,7 +87,7 @@ describe('uploads', () => {
     await page.getByRole('heading', { name: 'site' }).waitFor()
     await page.getByText(expected.cid, { exact: true }).waitFor()
   })
-  it('a file for the private network resumes after a reload where it stopped', async () => {
+  it('a private upload resumes after a reload where it stopped', async () => {
     await page.goto(`${url}/dashboard/files?network=private`)
     const network = await page.context().newCDPSession(page)
     const limit = (uploadThroughput: number) =>
@@ -127,7 +127,7 @@ describe('uploads', () => {
     assert.ok(!sent.some((one) => one.startsWith('POST') || one === 'PATCH 0'), sent.join())
     await network.detach()
   })
-  it('a file dropped on another page goes to the network that is chosen', async () => {
+  it('a file dropped on another page goes to the chosen network', async () => {
     const path = join(folder, 'photo.txt')
     await writeFile(path, `a photo of ${own.id}`)
     await page.goto(`${url}/dashboard`)
@@ -149,7 +149,7 @@ describe('uploads', () => {
     assert.equal(on.url(), `${url}/dashboard`)
     await on.context().close()
   })
-  it('a file that is too large for the plan is refused before anything is sent', async () => {
+  it('a file too large for the plan is refused before anything is sent', async () => {
     await sql(
       `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, max_file_bytes, storage_bytes)
        VALUES ('files-small', true, true, true, 1000000, 1000000000000)`,
@@ -166,7 +166,7 @@ describe('uploads', () => {
     await page.getByRole('alert').getByText('film.bin is larger than the 1 MB').waitFor()
   })
   it('a meter at half a percent looks empty in either colour scheme', async () => {
-    // The test before has set its plan back.
+    // The previous test has restored its plan.
     await onPlan('files-small')
     const meter = page.locator('main meter')
     await until('the page knows the plan', async () => {
@@ -195,5 +195,5 @@ describe('uploads', () => {
 })
 
 describe('everything', () => {
-  it('the browser complained of nothing', () => assert.deepEqual(complaints.splice(0), []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints.splice(0), []))
 })

@@ -20,7 +20,7 @@ async function type(line: string): Promise<void> {
 const says = (text: string) => shown.getByText(text).last().waitFor()
 
 describe("an agent's console", () => {
-  it('the console runs a command and shows what it says, and its exit code', async () => {
+  it('the console runs a command, and shows its output and exit code', async () => {
     await page.goto(`${at}/console`)
     await says('~/clawd')
     await page.getByRole('textbox', { name: 'Console' }).focus()
@@ -39,7 +39,7 @@ describe("an agent's console", () => {
     await type('while pgrep -f "sleep [6]00" >/dev/null; do sleep 0.1; done; echo "none of $((1)) is left"')
     await says('none of 1 is left')
   })
-  it('the console keeps the folder of cd, and refuses one that is not there', async () => {
+  it('the console remembers the folder of cd, and refuses a missing one', async () => {
     await type('cd workspace')
     await says('~/clawd/workspace')
     await type('echo "in $(basename "$PWD")"')
@@ -48,7 +48,7 @@ describe("an agent's console", () => {
     await says('there is no such folder')
     await type('cd ..')
   })
-  it('the console edits its line, and has the lines before', async () => {
+  it('the console edits its line, and has a history', async () => {
     await page.keyboard.type('ecko edited')
     await page.keyboard.press('Home')
     for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight')
@@ -67,7 +67,7 @@ describe("an agent's console", () => {
     await page.keyboard.press('Enter')
     await says('edited twice2')
   })
-  it('the console takes a text of several lines that is pasted, one command after the other', async () => {
+  it('the console runs a pasted text of several lines, one command after the other', async () => {
     await page.evaluate(() => {
       const data = new DataTransfer()
       data.setData('text/plain', 'echo one$((1))\necho two$((2))\n')
@@ -78,8 +78,8 @@ describe("an agent's console", () => {
     await says('one1')
     await says('two2')
   })
-  it('what a command says runs nothing, and types nothing', async () => {
-    // Questions to a terminal, whose answers a naive console takes for what somebody typed.
+  it('a command’s output runs nothing, and types nothing', async () => {
+    // Terminal queries, whose responses a naive console would treat as typed input.
     await own.api.post(`${agent.path}/console/exec`, {
       command: `printf '%s\\n\\033[c\\033[6n\\033[>c\\033]10;?\\007\\033]8;;javascript:window.ran=1\\007link\\033]8;;\\007\\033[38;2;255;0;0mred\\n' ${JSON.stringify(HOSTILE).replaceAll('$', '\\$')} > hostile.txt`,
     })
@@ -90,7 +90,7 @@ describe("an agent's console", () => {
     await says('after1')
     assert.equal(await page.evaluate('window.ran'), undefined)
   })
-  it('the console is left by Tab', async () => {
+  it('Tab leaves the console', async () => {
     await page.keyboard.press('Shift+Tab')
     assert.notEqual(await page.evaluate('document.activeElement.className'), 'xterm-helper-textarea')
     await type('')
@@ -108,7 +108,7 @@ describe("an agent's files", () => {
   const read = async (path: string) => (await own.api.get(`${agent.path}/files`, { path })).body
   const run = (command: string) => own.api.post(`${agent.path}/console/exec`, { command })
 
-  it('the tree opens folders, and a new file is made, written and saved', async () => {
+  it('the tree opens folders, and a new file is created, edited and saved', async () => {
     await page.getByRole('link', { name: 'Files', exact: true }).last().click()
     await page.getByRole('button', { name: 'workspace' }).click()
     await page.getByRole('button', { name: 'New file' }).click()
@@ -121,7 +121,7 @@ describe("an agent's files", () => {
     await page.getByText('Saved', { exact: true }).waitFor()
     assert.equal(await read('workspace/notes/plan.md'), '# Plan')
   })
-  it('the arrow keys go through the tree, and open and close its folders', async () => {
+  it('the arrow keys move through the tree, and open and close its folders', async () => {
     const has = (name: string) =>
       page.waitForFunction((name) => document.activeElement?.textContent?.includes(name), name)
     await page.getByRole('button', { name: 'notes', exact: true }).focus()
@@ -139,10 +139,10 @@ describe("an agent's files", () => {
     await page.keyboard.press('ArrowLeft')
     await has('workspace')
   })
-  it('a text that is not saved is not left without a question, and the address has the file', async () => {
+  it('leaving an unsaved text asks first, and the URL contains the file', async () => {
     const question = page.getByRole('dialog').filter({ hasText: 'Leave without saving?' })
     await editor.click()
-    // Letters that lead to other pages, and open a dialog, elsewhere.
+    // Outside the editor these letters navigate and open a dialog.
     await page.keyboard.type(' go to / now?')
     assert.equal(await page.getByRole('dialog').count(), 0)
     await page.getByRole('button', { name: 'manifest.json' }).click()
@@ -160,7 +160,7 @@ describe("an agent's files", () => {
     await editor.getByText('# Plan').waitFor()
     assert.equal(await read('workspace/notes/plan.md'), '# Plan')
   })
-  it('a file that somebody else changed meanwhile is not overwritten, and the difference is shown', async () => {
+  it('a save does not overwrite a concurrent change, and shows the difference', async () => {
     await run('printf theirs > workspace/notes/plan.md')
     await editor.click()
     await page.keyboard.press('End')
@@ -174,7 +174,7 @@ describe("an agent's files", () => {
     await page.getByText('Saved', { exact: true }).waitFor()
     assert.equal(await read('workspace/notes/plan.md'), '# Plan of ours')
   })
-  it('what is typed while a text is being saved is not taken for saved', async () => {
+  it('text typed during a save is not shown as saved', async () => {
     const held = Promise.withResolvers<void>()
     await page.route('**/files?**', async (route) => {
       if (route.request().method() === 'PUT') await held.promise
@@ -195,7 +195,7 @@ describe("an agent's files", () => {
     await page.getByText('Saved', { exact: true }).waitFor()
     assert.equal(await read('workspace/notes/plan.md'), '# Plan of ours, first, second')
   })
-  it('files are uploaded; markup and binary files run nothing', async () => {
+  it('files are uploaded, and markup and binary files run nothing', async () => {
     await page.locator('input[type=file]').setInputFiles([
       { name: 'page.html', mimeType: 'text/html', buffer: Buffer.from(HOSTILE) },
       { name: 'data.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 1, 255]) },
@@ -228,8 +228,8 @@ describe("an agent's snapshots", () => {
   const article = (cid: string) => page.getByRole('article').filter({ has: page.getByTitle(cid) })
   const button = (cid: string, name: string) => article(cid).getByRole('button', { name })
   /**
-   * Takes a snapshot, and waits until it is shown. Others are taken meanwhile, by themselves.
-   * @returns the CID of the newest one that says so in its difference.
+   * Takes a snapshot, and waits until it is shown. Berth also takes automatic snapshots during the test.
+   * @returns the CID of the newest snapshot whose difference contains `changed`.
    */
   async function take(changed = ''): Promise<string> {
     const answered = page.waitForResponse((answer) => answer.url().endsWith('/snapshots/sync'))
@@ -245,7 +245,7 @@ describe("an agent's snapshots", () => {
   }
   const taken: string[] = []
 
-  it('a snapshot is taken, and says what changed', async () => {
+  it('a new snapshot shows what changed', async () => {
     await page.getByRole('link', { name: 'Snapshots' }).click()
     taken.push(await take())
     await page.getByText('Newest', { exact: true }).waitFor()
@@ -259,7 +259,7 @@ describe("an agent's snapshots", () => {
     assert.equal(await page.evaluate('window.ran'), undefined)
     await look('snapshots')
   })
-  it('any two snapshots are compared, by an address that can be given to others', async () => {
+  it('any two snapshots are compared at a URL that can be shared', async () => {
     await own.api.post(`${agent.path}/console/exec`, { command: 'printf third > workspace/third.txt' })
     const third = await take('workspace/third.txt')
     const [first = ''] = taken
@@ -277,14 +277,14 @@ describe("an agent's snapshots", () => {
     assert.equal(await page.evaluate('window.ran'), undefined)
     await compared.getByRole('link', { name: 'Swap sides' }).click()
     await compared.getByText('removed').first().waitFor()
-    // Of two that somebody has made up, the page says what is wrong.
+    // For two invented snapshots, the page says what is wrong.
     await page.goto(`${at}/snapshots?from=${encodeURIComponent(HOSTILE)}&to=bafkqaaa`)
     await compared.getByRole('alert').waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
     await compared.getByRole('link', { name: 'Close' }).click()
     await compared.waitFor({ state: 'detached' })
   })
-  it('a restored snapshot can be undone, with what was not saved before it', async () => {
+  it('undoing a reset also restores changes that were in no snapshot before it', async () => {
     const [first = ''] = taken
     await own.api.post(`${agent.path}/console/exec`, { command: 'printf fourth > workspace/fourth.txt' })
     await button(first, 'Reset').click()
@@ -302,4 +302,4 @@ describe("an agent's snapshots", () => {
   })
 })
 
-it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+it('the browser reported no errors', () => assert.deepEqual(complaints, []))

@@ -1,4 +1,4 @@
-/** A user of several workspaces goes from one to the other. */
+/** A user of several workspaces switches between them. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { HOSTILE, openDashboard } from './support.ts'
@@ -21,7 +21,7 @@ const isIn = async (name: string, on = page) =>
     .waitFor({ state: 'attached' })
 
 describe('a user of several workspaces', () => {
-  it('another workspace is gone on in, by the column, the palette and the account; other tabs follow', async () => {
+  it('the column, the palette and the account switch workspaces, and other tabs follow', async () => {
     await isIn(own.name)
     const tab = await page.context().newPage()
     await tab.goto(`${url}/dashboard/agents`)
@@ -31,12 +31,12 @@ describe('a user of several workspaces', () => {
     await isIn(hostile)
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
-    // As a viewer it is offered less. Its new session is one alone.
+    // A viewer sees fewer actions. The switch replaced the session.
     await page.getByRole('link', { name: 'Agents', exact: true }).click()
     await page.getByText('No agents yet').waitFor()
     const body = await page.evaluate(async () => (await fetch('/v0/sessions')).json())
     assert.deepEqual([body.data.sessions.length, body.data.sessions[0].current], [1, true])
-    // The browser shows it to the other tab when somebody looks there; it may be loading anew already.
+    // The other tab notices the switch when it becomes visible. It may already be reloading.
     await tab.bringToFront()
     await tab.locator('body').dispatchEvent('visibilitychange')
     await isIn(hostile, tab)
@@ -54,7 +54,7 @@ describe('a user of several workspaces', () => {
     await page.setViewportSize({ width: 1280, height: 800 })
     await isIn(hostile)
   })
-  it('who goes to another workspace and loses the answer is there, and stays signed in', async () => {
+  it('a switch whose response is lost still succeeds, and the user stays signed in', async () => {
     await page.route('**/v0/sessions/move', async (route) => {
       assert.equal((await route.fetch()).status(), 200)
       await route.abort('connectionreset')
@@ -62,7 +62,7 @@ describe('a user of several workspaces', () => {
     const loaded = page.waitForEvent('domcontentloaded')
     await choice.selectOption(own.name)
     await isIn(own.name)
-    // The choice shows it before the whole page is loaded anew there.
+    // The choice shows the workspace before the whole page reloads.
     await loaded
     await page.unroute('**/v0/sessions/move')
     await choice.selectOption(hostile)
@@ -70,5 +70,5 @@ describe('a user of several workspaces', () => {
     await page.reload()
     await isIn(hostile)
   })
-  it('the browser complained of nothing', () => assert.deepEqual(complaints, []))
+  it('the browser reported no errors', () => assert.deepEqual(complaints, []))
 })
