@@ -1,4 +1,4 @@
-/** A table made of grid rows with table roles, for lists of which the page contains only a part. */
+/** A table made of grid rows with table roles, for lists with only their visible rows in the page. */
 import type { ReactNode, Ref } from 'react'
 
 interface Part {

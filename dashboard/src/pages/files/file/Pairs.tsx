@@ -17,7 +17,7 @@ interface Pair {
 
 /** The metadata of a file, edited in place. */
 export function Pairs({ file, network }: { file: FileRecord; network: Network }) {
-  /** What was typed and is not saved, and the metadata to which it is a change: others may change theirs meanwhile. */
+  /** The unsaved input, and the metadata that it is based on: other clients may change the file during editing. */
   const [draft, setDraft] = useState<{ pairs: Pair[]; before: Record<string, string> }>()
   const before = draft?.before ?? file.keyvalues
   const pairs = draft?.pairs ?? Object.entries(before).map(([key, value], id) => ({ id, key, value }))

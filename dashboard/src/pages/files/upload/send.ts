@@ -1,4 +1,4 @@
-/** Sends an upload by tus, in pieces, and resumes it after a pause, a lost connection or a reload. */
+/** Sends an upload by tus in chunks, and resumes it after a pause, a disconnect or a reload. */
 import { CID } from 'multiformats/cid'
 import { DetailedError, Upload } from 'tus-js-client'
 import { RequestError } from '../../../api/client.ts'

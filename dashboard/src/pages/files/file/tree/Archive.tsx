@@ -16,7 +16,7 @@ import { type Source, Tree } from './Tree.tsx'
 
 const words = texts.files.preview
 const PAGE = 100
-/** The bytes of a CAR that are read first, and the factor by which each request for more raises the limit. */
+/** The bytes of a CAR that are read first. Each request for more multiplies the limit by `MORE`. */
 const FIRST = 8_388_608
 const MORE = 8
 const MOST = 536_870_912
