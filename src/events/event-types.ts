@@ -8,9 +8,9 @@ import { z } from 'zod'
 import { OPERATION_KINDS, OPERATION_STATES } from '../operations/catalog.ts'
 
 /**
- * Who in its workspace may read an event. `files`, `groups` and `agents`: readers of those. `operation`: readers of the
- * operation's subject. `domain`: readers of agents or of gateways, depending on what it leads to. `owner`: owners whose
- * key has `admin`. `key`: these and the key's user.
+ * The members of a workspace who may read an event. `files`, `groups` and `agents`: readers of these. `operation`:
+ * readers of the operation's subject. `domain`: readers of agents or of gateways, depending on the domain's target.
+ * `owner`: owners whose key has `admin`. `key`: these owners and the key's user.
  */
 export type Audience = 'files' | 'groups' | 'agents' | 'operation' | 'domain' | 'key' | 'owner'
 

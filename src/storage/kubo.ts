@@ -33,7 +33,7 @@ export interface KuboOptions {
    * Without it, a GC during an import makes the import fail, even if another process runs it.
    */
   lock?: SharedLock | undefined
-  /** Name of Berth's pins in Kubo, without `+`; it distinguishes them from the pins of others. */
+  /** The name of Berth's pins in Kubo, without `+`, which distinguishes them from the pins of other programs. */
   pinName?: string
 }
 

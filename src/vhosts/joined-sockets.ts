@@ -42,7 +42,7 @@ export async function joinSockets(request: JoinRequest): Promise<SocketBridge | 
 }
 
 /**
- * A WebSocket on which nothing is passed up before {@link SocketBridge.passUp}; what the agent sends is passed down.
+ * A WebSocket that passes the agent's messages down at once, but nothing up before {@link SocketBridge.passUp}.
  */
 export interface OpenedSockets {
   sockets: SocketBridge

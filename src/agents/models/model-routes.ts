@@ -1,4 +1,4 @@
-/** Models that a new agent can use without a key: the operator's, and those of servers on its own machine. */
+/** Models that a new agent can use without a key: the operator's, and the models of servers on the agent's machine. */
 import type { Config } from '../../config.ts'
 import { badRequest } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
@@ -21,8 +21,8 @@ export function modelRoutes({ config, workers }: AgentServices): Route[] {
       tag: 'Agents',
       summary: 'List the models that a new agent can have without a key',
       description:
-        'The operator’s model, and, if agents are processes of the same machine, the models of Ollama (port 11434), ' +
-        'LM Studio (1234) and llama.cpp (8080) on loopback. `localModel` of a new agent takes one of these.',
+        'Whether the operator has set a model; and if agents are processes of the same machine, the models of Ollama ' +
+        '(port 11434), LM Studio (1234) and llama.cpp (8080) on loopback, for the `localModel` of a new agent.',
       scope: 'org:agents:read',
       success: { status: 200, description: 'The models.', body: models },
       async handle() {

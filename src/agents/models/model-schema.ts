@@ -3,7 +3,7 @@ import { LOCAL_SERVER_IDS, modelName } from '../../lib/net/local-models.ts'
 
 const server = z.enum(LOCAL_SERVER_IDS, `must be one of ${LOCAL_SERVER_IDS.join(', ')}`)
 
-/** In the body of a new agent. */
+/** The choice of a local model in the body of a new agent. */
 export const localModel = z.strictObject({ server, model: modelName })
 
 export const models = z.object({
@@ -16,7 +16,7 @@ export const models = z.object({
     local: z
       .array(z.object({ server, name: z.string(), models: z.array(z.string()) }))
       .describe(
-        'Servers that were found on the machine of the agents, with their models. Empty where agents cannot reach it.',
+        'Model servers found on the agents’ machine, with their models. Empty if agents cannot reach that machine.',
       ),
   }),
 })

@@ -21,12 +21,12 @@ async function serve(answer: RequestListener): Promise<string> {
 const say = (body: string) => serve((_, response) => void response.end(body))
 const find = async (baseUrl: string) => (await findLocalModels({ one: { name: 'One', baseUrl } }))[0]?.models
 
-test('local servers are looked for on loopback alone', () => {
+test('local model servers are only searched on loopback', () => {
   for (const { baseUrl } of Object.values(LOCAL_SERVERS))
     assert.match(baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
 })
 
-test('a local server is found with its models, without those that do not chat', async () => {
+test('a local model server is found with only its chat models', async () => {
   const asked: (string | undefined)[] = []
   const baseUrl = await serve(({ url }, response) => {
     asked.push(url)
@@ -39,7 +39,7 @@ test('a local server is found with its models, without those that do not chat', 
   assert.deepEqual(asked, ['/v1/models'])
 })
 
-test('a program that is no server of models is not taken for one', async () => {
+test('programs other than model servers are ignored', async () => {
   const list = JSON.stringify({ data: [{ id: 'small' }] })
   for (const body of ['<h1>Hello</h1>', '[]', '{"data":[]}', `{"data":[{"id":"two\\nlines"}]}`])
     assert.equal(await find(await say(body)), undefined, body)

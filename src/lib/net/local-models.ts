@@ -1,14 +1,14 @@
-/** Servers of language models on this machine, at the addresses that they have by default, and the models that they offer. */
+/** Finds language model servers on this machine, at their default addresses, and the models that they offer. */
 import { z } from 'zod'
 import { parseJson, readWhole } from '../read.ts'
 
 interface Server {
   name: string
-  /** Its OpenAI-compatible API. */
+  /** The URL of its OpenAI-compatible API. */
   baseUrl: string
 }
 
-/** Fixed addresses on loopback: no request, setting or answer leads anywhere else. */
+/** Fixed addresses on loopback. No request, setting or response can add another address. */
 export const LOCAL_SERVERS = {
   ollama: { name: 'Ollama', baseUrl: 'http://127.0.0.1:11434/v1' },
   'lm-studio': { name: 'LM Studio', baseUrl: 'http://127.0.0.1:1234/v1' },
@@ -17,7 +17,7 @@ export const LOCAL_SERVERS = {
 export type LocalServerId = keyof typeof LOCAL_SERVERS
 export const LOCAL_SERVER_IDS = Object.keys(LOCAL_SERVERS) as [LocalServerId, ...LocalServerId[]]
 
-/** The model that the owner of an agent chose. */
+/** The model that an agent's owner chose. */
 export interface LocalModel {
   server: LocalServerId
   model: string
@@ -27,18 +27,19 @@ const ANSWER_MS = 1000
 const ANSWER_BYTES = 262_144
 const MAX_MODELS = 200
 const MAX_NAME = 200
-/** Models that chat with nobody. */
+/** Names of models that cannot chat. */
 const NO_CHAT = /embed|rerank|whisper/i
 
-/** The name of a model, as a server may have it. */
+/** The model names that Berth accepts from a server. */
 export const modelName = z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${MAX_NAME}}$`), {
   error: `must be at most ${MAX_NAME} printable ASCII characters without blanks`,
 })
 const listing = z.object({ data: z.array(z.object({ id: modelName }).nullable().catch(null)).max(10_000) })
 
 /**
- * The servers that answer within a second and have a model, each with its models. What they answer is untrusted: bounded,
- * and checked. Any other answer, such as that of another program at such a port, counts as no server.
+ * Returns the servers that respond within a second and have a model, each with its models. Responses are untrusted, so
+ * their size is limited and their contents are validated. A server with any other response is left out, such as another
+ * program on the same port.
  */
 export async function findLocalModels<Id extends string>(
   servers: Readonly<Record<Id, Server>>,

@@ -45,7 +45,7 @@ describe('a credential', () => {
     const cookie = `gw_token=planted; a=b; gw_token=${token}`
     assert.deepEqual(readCredential({ headers: { cookie }, url: '/' }), { by: 'cookie', authorization })
   })
-  it('a credential is the agent’s own token among those of others', () => {
+  it('the agent’s own token is chosen among several credentials', () => {
     const planted = token.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))
     const cookie = `gw_token=${planted}; gw_token=${token}`
     const found = { by: 'cookie', authorization }
