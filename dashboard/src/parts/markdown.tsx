@@ -39,7 +39,7 @@ const components: Components = {
   h6: Heading,
   pre: ({ children }) => (
     <pre
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
       tabIndex={0}
       className="overflow-x-auto rounded-lg border border-line bg-page p-3 text-xs leading-relaxed"
     >
@@ -48,7 +48,7 @@ const components: Components = {
   ),
   table: ({ children }) => (
     <div
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
       tabIndex={0}
       className="overflow-x-auto"
     >

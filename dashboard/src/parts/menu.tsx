@@ -10,7 +10,7 @@ export function Menu({
 }: {
   label: string
   children: ReactNode
-  /** Left out for who may change nothing here. */
+  /** True for a change: left out for users who may not change anything here. */
   changes?: boolean
 }) {
   const mayChange = useMayChange()
@@ -52,7 +52,7 @@ export function MenuItem({
   children: ReactNode
   look?: 'plain' | 'danger'
   disabled?: boolean
-  /** Left out for who may change nothing here. */
+  /** True for a change: left out for users who may not change anything here. */
   changes?: boolean
   onSelect: () => void
 }) {

@@ -18,7 +18,7 @@ export function Table({
 }) {
   return (
     <div
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
       tabIndex={0}
       className="overflow-x-auto rounded-xl border border-line bg-card"
     >

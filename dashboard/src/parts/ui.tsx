@@ -20,7 +20,7 @@ export function Button({
   ...rest
 }: ComponentProps<'button'> & {
   look?: Look
-  /** Left out for who may change nothing here. */
+  /** True for a change: left out for users who may not change anything here. */
   changes?: boolean
 }) {
   const mayChange = useMayChange()
@@ -135,7 +135,7 @@ export function Empty({
 }: {
   title: string
   hint?: string
-  /** The hint says what to change: left out for who may change nothing here. */
+  /** True if the hint suggests a change: left out for users who may not change anything here. */
   changes?: boolean
   children?: ReactNode
 }) {

@@ -74,7 +74,7 @@ function Conversation({ agentId, conversationId }: { agentId: string; conversati
     <section aria-label={texts.chat.title} className={FRAME}>
       <div
         ref={place}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         role="log"
         aria-label={texts.chat.messages}

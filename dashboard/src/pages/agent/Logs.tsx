@@ -109,7 +109,7 @@ function Lines({ lines }: { lines: Line[] }) {
       <section
         ref={box}
         aria-label={words.title}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         onScroll={look}
         className="h-[calc(100dvh-22rem)] min-h-72 overflow-y-auto rounded-xl border border-line bg-card font-mono text-xs leading-[1.375rem]"

@@ -32,7 +32,7 @@ export function Group({
 export function Row({ index, top, children, className = '' }: Part & { index: number; top?: number }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: see above
-    // biome-ignore lint/a11y/useFocusableInteractive: what can be done in it has the focus
+    // biome-ignore lint/a11y/useFocusableInteractive: its controls take the focus
     <div
       role="row"
       aria-rowindex={index}
@@ -47,7 +47,7 @@ export function Row({ index, top, children, className = '' }: Part & { index: nu
 export function Head({ children, className = '', sort }: Part & { sort?: 'ascending' | 'descending' }) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: see above
-    // biome-ignore lint/a11y/useFocusableInteractive: what can be done in it has the focus
+    // biome-ignore lint/a11y/useFocusableInteractive: its controls take the focus
     <div role="columnheader" aria-sort={sort} className={`font-medium ${className}`}>
       {children}
     </div>

@@ -81,7 +81,7 @@ function Output({ label, text }: { label: string; text: string }) {
     <div>
       <p className="mb-1 text-soft text-xs">{label}</p>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         className="max-h-72 overflow-auto whitespace-pre-wrap break-words rounded bg-card p-2 text-xs"
       >

@@ -15,7 +15,7 @@ interface Leads {
   isProtected: boolean
 }
 
-/** Fields for the port, and for who may access it. */
+/** Fields for the port and its access. */
 function LeadsFields({ value, onChange }: { value: Leads; onChange: (value: Leads) => void }) {
   return (
     <>

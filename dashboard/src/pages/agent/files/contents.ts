@@ -30,7 +30,7 @@ export async function readBytes(agentId: string, path: string) {
   }
 }
 
-/** Reads a file: its type, and its content where it can be shown. @throws RequestError */
+/** Reads a file: its type, and its content if it can be shown. @throws RequestError */
 export async function readContents(agentId: string, path: string): Promise<Contents> {
   const { blob, etag } = await readBytes(agentId, path)
   const type = IMAGES[path.split('.').at(-1)?.toLowerCase() ?? '']

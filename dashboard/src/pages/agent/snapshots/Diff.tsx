@@ -30,7 +30,7 @@ function OneFile({ file: { name, kind, lines }, isOpen }: { file: FileDiff; isOp
         <code className="break-all">{name}</code> <span className="text-soft">{words.kinds[kind]}</span>
       </summary>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         className="max-h-96 overflow-auto border-line border-t bg-page p-3 font-mono text-xs leading-5"
       >

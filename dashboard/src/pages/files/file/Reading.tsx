@@ -48,7 +48,7 @@ export function Reading({
       {isCut && <Note>{words.textCut(bytes(MAX_BYTES), bytes(total))}</Note>}
       <section
         aria-label={words.of(name)}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         className="max-h-[28rem] overflow-auto rounded-lg border border-line p-4"
       >

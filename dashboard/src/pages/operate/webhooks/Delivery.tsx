@@ -59,7 +59,7 @@ function Text({ title, text }: { title: string; text: string }) {
     <div>
       <p className="mb-1 font-medium">{title}</p>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be reachable by keyboard
         tabIndex={0}
         className="max-h-52 overflow-auto whitespace-pre-wrap break-all rounded-lg bg-page p-3 font-mono text-xs"
       >
