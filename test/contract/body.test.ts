@@ -1,6 +1,7 @@
 /** Malformed bodies, queries, headers and paths. */
 
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { assertError } from '../support/client.ts'
@@ -79,6 +80,8 @@ describe('a form', () => {
       415,
       /^unsupported content encoding/,
     )
+    const nothing = await api.request('HEAD', `/v3/files/tus/${randomUUID()}/x`, { headers: tus })
+    assert.equal(nothing.status, 404, 'a request without a body may name any encoding')
   })
 })
 

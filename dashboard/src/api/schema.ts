@@ -2496,7 +2496,7 @@ export interface paths {
         };
         /**
          * List the models that a new agent can have without a key
-         * @description The operator’s model, and, if agents are processes of the same machine, the models of Ollama (port 11434), LM Studio (1234) and llama.cpp (8080) on loopback. `localModel` of a new agent takes one of these.
+         * @description Whether the operator has set a model; and if agents are processes of the same machine, the models of Ollama (port 11434), LM Studio (1234) and llama.cpp (8080) on loopback, for the `localModel` of a new agent.
          *
          *     Scope: `org:agents:read`.
          */
@@ -14782,7 +14782,7 @@ export interface operations {
                         data: {
                             /** @description Whether the operator has set a model (`BERTH_MODEL_URL`), which agents use unless they have another. */
                             hasDefault: boolean;
-                            /** @description Servers that were found on the machine of the agents, with their models. Empty where agents cannot reach it. */
+                            /** @description Model servers found on the agents’ machine, with their models. Empty if agents cannot reach that machine. */
                             local: {
                                 /** @enum {string} */
                                 server: "ollama" | "lm-studio" | "llama.cpp";

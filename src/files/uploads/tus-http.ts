@@ -33,7 +33,7 @@ export const speaksTus = (req: ExpressRequest): boolean => req.headers['tus-resu
  *   a client whose checksum was ignored would believe that its bytes were checked.
  */
 export function checkOffered(req: ExpressRequest): void {
-  refuseEncoded(req)
+  if (hasBody(req)) refuseEncoded(req)
   const { headers } = req
   const version = headers['tus-resumable'] ?? TUS_VERSION
   if (version !== TUS_VERSION) {
@@ -64,10 +64,11 @@ export function toWebRequest(
     if (typeof value === 'string') headers.set(name, value)
   }
   if (req.method === 'PATCH') headers.set('content-type', PIECE_TYPE)
-  const hasBody = req.method === 'POST' || req.method === 'PATCH'
-  const body = hasBody ? ReadableStream.from(admitted(req, admit)) : undefined
+  const body = hasBody(req) ? ReadableStream.from(admitted(req, admit)) : undefined
   return new Request(url, { method: req.method, headers, body, duplex: 'half', signal: gone } as RequestInit)
 }
+
+const hasBody = ({ method }: ExpressRequest): boolean => method === 'POST' || method === 'PATCH'
 
 async function* admitted(req: ExpressRequest, admit: () => Promise<void>): AsyncGenerator<Uint8Array> {
   // A rejected client should read its response, so its connection stays open.

@@ -1,1 +1,0 @@
-import{t as e}from"./useMutation-DFIx5uXF.js";import{O as t}from"./me-CZ8bCjLa.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
