@@ -3,10 +3,11 @@ import type { Section } from './rows.ts'
 
 const INTRODUCTION = `# The contract, row by row
 
-Each row of the service's contract, in our own words, and the tests that prove it. \`npm run docs:contract\` runs the
-contract suite and writes this page if every proof passed. \`npm test\` fails if a row names a test that its file does
-not declare, or if this page differs from the rows. CI fails if a proof did not pass in its run. With
-\`BERTH_TEST_STACK=real\` the suite runs on real PostgreSQL, Redis, Kubo and Docker.
+This page is generated from [rows](../test/contract/report/rows): each row of the service's contract, in our own words,
+and the tests that prove it. \`npm run docs:contract\` runs the contract suite and writes the page if every proof
+passed. \`npm test\` fails if a row names a test that its file does not declare, or if the page differs from the rows.
+CI fails if a proof did not pass in its run. With \`BERTH_TEST_STACK=real\` the suite runs on real PostgreSQL, Redis,
+Kubo and Docker.
 
 In addition, every test checks the responses against \`/openapi.json\`: their status, their shape, and that an error is
 \`{"error": "<message>"}\` without further fields.
@@ -34,7 +35,7 @@ function renderSection({ title, rows }: Section): string {
   const lines = rows.map(
     ([says, ...proofs]) => `| ${escapeCell(says)} | ${proofs.map(renderProof).join('<br>')} |`,
   )
-  return [`## ${title}`, '', '| What it says | Proof |', '|---|---|', ...lines, ''].join('\n')
+  return [`## ${title}`, '', '| Rule | Proof |', '|---|---|', ...lines, ''].join('\n')
 }
 
 function renderProof(proof: string): string {
