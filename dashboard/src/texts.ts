@@ -139,7 +139,7 @@ export const texts = {
       file: {
         title: 'Store a file',
         hint: 'Upload a file or pin a CID. Share public files by their CID, private files by a link.',
-        act: 'Files',
+        act: 'Add a file',
       },
       back: {
         title: 'Make sure you can sign in again',

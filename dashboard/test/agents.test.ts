@@ -172,7 +172,7 @@ describe('agents in the dashboard', () => {
         .waitFor()
     await isDone('Create an agent')
     await isDone('Give it a model')
-    await steps.getByRole('link', { name: 'Files' }).waitFor()
+    await steps.getByRole('link', { name: 'Add a file' }).waitFor()
     await look('overview-steps')
     await own.api.pin({ cid: inlineCid(`kept by ${own.name}`).toString(), name: 'Kept' })
     await isDone('Store a file')

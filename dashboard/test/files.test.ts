@@ -201,7 +201,7 @@ describe('a file', () => {
     await page.keyboard.type('season')
     await page.getByRole('button', { name: 'Add a pair' }).click()
     await page.keyboard.type('season')
-    await page.getByText('The key season is there twice').waitFor()
+    await page.getByText('The key season appears twice.').waitFor()
     assert.ok(await page.getByRole('button', { name: 'Save' }).isDisabled())
     await page.getByRole('button', { name: 'Remove season' }).last().click()
     await page.getByRole('button', { name: 'Save' }).click()

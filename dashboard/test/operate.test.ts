@@ -192,7 +192,7 @@ describe('webhooks', () => {
     receiver.answerWith((response) => response.writeHead(410).end('gone for good'))
     await page.getByRole('button', { name: 'Send a test' }).click()
     await page.getByText('its target answered 410').waitFor()
-    await page.getByText('redeliver what you need').waitFor()
+    await page.getByText('Redeliver what you need').waitFor()
     await page.getByRole('button', { name: 'Switch on' }).click()
     await page.getByRole('button', { name: 'Switch off' }).waitFor()
     await page.getByRole('button', { name: 'Delete' }).click()

@@ -200,7 +200,7 @@ describe('a preview', () => {
     const rows = Array.from({ length: 40_000 }, (_, i) => `${i},row`).join('\n')
     await open([{ name: 'long.csv', content: rows, type: 'text/csv' }])
     await page.getByText(/^The first 262\S* KB of \S+ KB are shown/).waitFor()
-    await page.getByText('The first 500 rows are shown.').waitFor()
+    await page.getByText('Showing the first 500 rows.').waitFor()
   })
   it('a hostile file of any type runs no scripts, and names with markup are shown as text', async () => {
     const script = 'window.ran=1;try{parent.ran=1;top.ran=1}catch{};fetch("/v0/me")'
@@ -299,11 +299,11 @@ describe('the tree of a CAR', () => {
     const { root, blocks } = await pack()
     // In the order of the importer, which writes folders last.
     await open([{ name: 'archive.car', content: carOf(root, blocks.toReversed()) }])
-    await page.getByText(/^The first [78]\S* MB of 9 MB were read/).waitFor()
+    await page.getByText(/^Only the first [78]\S* MB of 9 MB were read/).waitFor()
     await rows('Contents of archive.car').getByText('not read', { exact: true }).waitFor()
     await page.getByRole('button', { name: /^Read up to 9/ }).click()
     await rows(`Contents of ${root}`).filter({ hasText: HOSTILE }).waitFor()
-    assert.equal(await page.getByText(/^The first/).count(), 0)
+    assert.equal(await page.getByText(/^Only the first/).count(), 0)
   })
   it('a damaged or forged CAR shows only verified blocks, and says so', async () => {
     const { root, blocks } = await pack(10)

@@ -153,7 +153,7 @@ describe('the overview', () => {
       name: 'Seen',
     })
     await own.api.finished(operation)
-    await page.getByText('Seen is kept').waitFor()
+    await page.getByText('Seen was pinned').waitFor()
     await page.getByText('Pin a CID').first().waitFor()
     await page.getByText('1 file').waitFor()
     assert.ok(asked.some((address) => address.includes('/v0/operations')))
@@ -184,7 +184,7 @@ describe('the overview', () => {
   })
   it('events from before the page opened are shown, even in a new Berth', async () => {
     await page.reload()
-    await page.getByText('Seen is kept').waitFor()
+    await page.getByText('Seen was pinned').waitFor()
   })
   it('a pending pin is shown with its current step', async () => {
     await own.api.pin({ cid: ABSENT, name: 'Absent' })
@@ -202,9 +202,9 @@ describe('the overview', () => {
     const isBack = await noteShown(page.locator('body'), 'Connected again. Everything is up to date.')
     await page.context().setOffline(false)
     await isBack()
-    await page.getByText('made meanwhile was made').waitFor()
+    await page.getByText('made meanwhile was created').waitFor()
     await own.api.post('/v3/groups/public', { name: 'made meanwhile' })
-    await page.getByText('made meanwhile was made, 2 times').waitFor()
+    await page.getByText('made meanwhile was created, 2 times').waitFor()
     assert.match((await resumed).headers()['last-event-id'] ?? '', /^\d+$/)
   })
 })
@@ -225,7 +225,7 @@ describe('attacks', () => {
     await open('')
     await page.locator('header').getByText(hostile).waitFor({ state: 'attached' })
     await own.api.pin({ cid: inlineCid(own.id).toString(), name: HOSTILE })
-    await page.locator('main').getByText(`${HOSTILE} is kept`).waitFor()
+    await page.locator('main').getByText(`${HOSTILE} was pinned`).waitFor()
     assert.equal(await page.evaluate('window.ran'), undefined)
     for (const [path, shown] of [
       ['/operate/operations', 'Pin a CID'],
