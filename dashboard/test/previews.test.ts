@@ -199,7 +199,7 @@ describe('a preview', () => {
     await look('file-markdown')
     const rows = Array.from({ length: 40_000 }, (_, i) => `${i},row`).join('\n')
     await open([{ name: 'long.csv', content: rows, type: 'text/csv' }])
-    await page.getByText(/^The first 262\S* KB of \S+ KB are shown/).waitFor()
+    await page.getByText(/^Showing the first 262\S* KB of \S+ KB/).waitFor()
     await page.getByText('Showing the first 500 rows.').waitFor()
   })
   it('a hostile file of any type runs no scripts, and names with markup are shown as text', async () => {
