@@ -9,7 +9,7 @@ import { backupsOf, berth, type Filled, fill, makeDir, readBlocks, readTables, u
 
 const PASSPHRASE = 'a passphrase of the tests'
 
-describe('berth backup', { timeout: 300_000 }, () => {
+describe('berth backup', { timeout: 600_000 }, () => {
   let stack: Stack
   let filled: Filled
   let env: NodeJS.ProcessEnv
