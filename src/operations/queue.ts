@@ -136,7 +136,7 @@ export function createQueueBackend(
     },
     async close() {
       isClosing = true
-      // BullMQ waits for an unavailable backend; what it would have written there is only a hint.
+      // BullMQ waits for an unavailable backend, where it would write only a hint.
       await Promise.race([
         Promise.all(closers.map((close) => close())).then(() => pool.end()),
         delay(CLOSE_MS, undefined, { ref: false }),

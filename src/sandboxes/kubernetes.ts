@@ -66,10 +66,7 @@ export interface KubernetesOptions {
 }
 
 const GRACE_MS = 10_000
-/**
- * How long a start waits at most. Longer work, such as pulling an image, continues on its own, and the next attempt
- * checks on it.
- */
+/** A start waits this long at most. Longer work, such as an image pull, continues, and the next attempt checks it. */
 const START_MS = 60_000
 /** A node reports within a second that a pod has ended, a busy node within several. */
 const END_MS = 15_000
@@ -346,10 +343,7 @@ export class KubernetesRuntime implements SandboxRuntime {
     return made !== undefined
   }
 
-  /**
-   * Checks each pod once, before `start` returns its address. @throws SandboxError; a pod with an open network is
-   * ended.
-   */
+  /** Checks each pod once, before `start` returns its address. @throws SandboxError; it ends pods with open networks. */
   async #requireShut(agentId: string, pod: V1Pod, signal: AbortSignal | undefined): Promise<void> {
     const { openNetwork, guardSeconds: seconds } = this.#options.pods
     if (openNetwork || isShut(await this.#existing(agentId, signal), pod)) return

@@ -76,7 +76,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     assert.deepEqual(await readBlocks(dir), blocks)
   })
 
-  it('BERTH_BACKUP_DIR with a backup from the future gets no more, and the worker reports why', async () => {
+  it('BERTH_BACKUP_DIR with a backup from the future gets no new backups, and the worker reports why', async () => {
     const names = await backupsOf(dir)
     const ahead = `${new Date().getUTCFullYear() + 1}-01-05T03-00-00.000Z`
     await rm(join(dir, 'backups/2026-01-05T03-00-00.000Z'), { recursive: true })

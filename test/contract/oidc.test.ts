@@ -1,7 +1,4 @@
-/**
- * Sign-in at an OpenID provider: who gets in and as which user, and each response that this provider did not send to
- * this browser.
- */
+/** Sign-in at an OpenID provider: who gets in, as which user, and responses that are not meant for this browser. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'

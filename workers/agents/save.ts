@@ -233,7 +233,7 @@ export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Net
 }
 
 /**
- * The meaning of an error for a workspace that was to be saved; undefined for an unexpected error. The save is not
+ * The meaning of an error while saving a workspace; undefined for an unexpected error. The save is not
  * retried: a waiting caller can ask again, and changed workspaces are searched for regularly.
  */
 export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {

@@ -111,7 +111,7 @@ export class UploadForm {
     this.close()
   }
 
-  /** Releases everything. Whatever the client still sends is discarded, so that it gets to read the response. */
+  /** Releases everything. Berth discards the rest of the request, so that the client gets to read the response. */
   close(): void {
     clearTimeout(this.#idle)
     this.#gone.removeEventListener('abort', this.#onGone)

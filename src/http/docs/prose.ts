@@ -119,7 +119,7 @@ export const TAGS = [
   ],
   [
     'Audit',
-    'Who did what, to what, when, from where, and with which outcome, for owners of the workspace. Entries are neither changed nor ' +
+    'For owners of the workspace: each change and sign-in, with its caller, target, time, origin and outcome. Entries are neither changed nor ' +
       'removed, and kept for the time set by the operator.',
   ],
   [

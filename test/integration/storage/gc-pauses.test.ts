@@ -14,7 +14,7 @@ const TEXT = 'below the root'
 const { rename, readdir } = fs
 const { signal } = new AbortController()
 
-/** A step of a GC where it waits: `reached` once it is there, until `resume`. */
+/** A step at which a GC waits: `reached` resolves when the GC arrives, and `resume` lets it continue. */
 function pause() {
   const reached = Promise.withResolvers<void>()
   const resumed = Promise.withResolvers<void>()
@@ -75,7 +75,7 @@ async function setAge(path: string, ageMs: number): Promise<void> {
   await fs.utimes(path, time, time)
 }
 
-test('a pinned block that a GC has moved aside can be read until the GC goes on', async (t) => {
+test('a pinned block in the trash stays readable while the GC is paused', async (t) => {
   const { startHeldGc, pin, text, trash } = await releasedFolder(t)
   const { before, after, report } = startHeldGc()
   await before.reached
