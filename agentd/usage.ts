@@ -1,17 +1,12 @@
-import { readdir, readFile } from 'node:fs/promises'
 import type { DiskWatch } from './disk.ts'
 import { memoryLimit } from './memory.ts'
-import { markedProcesses } from './processes.ts'
+import { allProcesses, markedProcesses, readProcesses } from './processes.ts'
 import type { AgentStatus, UsageAnswer, UsageSample } from './protocol.ts'
 import type { Service } from './server.ts'
 
 const EVERY_MS = 15_000
 /** One hour of samples. */
 const KEPT = 240
-/** Time units of /proc, the same on every Linux that Node supports. */
-const TICKS_PER_SECOND = 100
-const PAGE_BYTES = 4096
-const AT_ONCE = 16
 
 /** The result of one measurement; the time of ended processes is counted with their parents'. */
 interface Found {
@@ -95,7 +90,7 @@ const sandbox = process.env.BERTH_SANDBOX
 async function look(): Promise<Found> {
   const pids = sandbox
     ? [process.pid, ...(await markedProcesses([`BERTH_SANDBOX=${sandbox}`]))]
-    : await allPids()
+    : await allProcesses()
   const found: Found = {
     at: Date.now(),
     tickMs: performance.now(),
@@ -103,21 +98,10 @@ async function look(): Promise<Found> {
     cpuSeconds: 0,
     processes: 0,
   }
-  const add = async (pid: number) => {
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
-    // After the name, which may contain anything.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (fields.length < 22) return
-    const ticks = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0)
-    found.cpuSeconds += ticks / TICKS_PER_SECOND
-    found.memoryBytes += Number(fields[21]) * PAGE_BYTES
+  for (const { memoryBytes, cpuSeconds } of await readProcesses(pids)) {
+    found.memoryBytes += memoryBytes
+    found.cpuSeconds += cpuSeconds
     found.processes++
   }
-  while (pids.length > 0) await Promise.all(pids.splice(0, AT_ONCE).map(add))
   return found
-}
-
-async function allPids(): Promise<number[]> {
-  const names = await readdir('/proc').catch(() => [])
-  return names.filter((name) => /^\d+$/.test(name)).map(Number)
 }

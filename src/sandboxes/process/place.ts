@@ -16,10 +16,10 @@ import {
   systemUser,
 } from '../../lib/process/system-user.ts'
 import { SandboxError } from '../port.ts'
-import { findUnmetNeed } from './needs.ts'
+import { findUnmetNeed, whyNoWall } from './needs.ts'
 import type { Place } from './place-record.ts'
 import { makeOwnFolder, removeOwnFolder } from './state.ts'
-import { type CommonView, commonView, whyNoWall } from './wall.ts'
+import { commonView } from './wall.ts'
 
 export interface PlaceOptions {
   dataDir: string
@@ -60,58 +60,46 @@ export async function openPlace(options: PlaceOptions): Promise<Place> {
   const node = await readable(process.execPath, user, `node-${process.version}`, '-RLl')
   const sources = await digest(options.agentdDir)
   const agentd = join(await readable(options.agentdDir, user, `agentd-${sources}`, '-RL'), 'main.ts')
-  const place = { agentsDir, enginesDir, user, node, agentd, privateTmp: undefined }
+  const place = {
+    agentsDir,
+    enginesDir,
+    user,
+    node,
+    agentd,
+    privateTmp: undefined,
+    whyNoNamespaces: undefined,
+    view: undefined,
+  }
   if (isRoot()) {
     const compileCache = await makeCompileCache(place, sources, SYSTEM_FOLDER)
-    const shared = {
-      ...place,
-      compileCache,
-      wall: 'user',
-      whyNoNamespaces: undefined,
-      view: undefined,
-    } as const
-    return withTmp(shared, options)
+    return withTmp({ ...place, compileCache, wall: 'user' }, options)
   }
-  const shared = join(options.dataDir, 'cache')
-  const { view, why } = await findWall({ ...options, ...place })
-  if (!view) {
+  const cache = join(options.dataDir, 'cache')
+  const view = await commonView({ ...options, ...place })
+  const why = await whyNoWall({ ...place, view }, { ...options, secret: options.secretFiles ?? [] })
+  if (why !== null) {
     const wall = options.acceptsNoWall ? 'accepted' : 'none'
-    const open = {
-      ...place,
-      compileCache: shared,
-      wall,
-      whyNoNamespaces: why,
-      view,
-    } as const
-    return { ...open, unmetNeed: await findUnmetNeed(open) }
+    return withNeeds({ ...place, compileCache: cache, wall, whyNoNamespaces: why })
   }
-  const compileCache = await makeCompileCache(place, sources, shared)
+  const compileCache = await makeCompileCache(place, sources, cache)
   if (compileCache) view.readOnly.push(compileCache)
-  const walled = { ...place, compileCache, wall: 'namespaces', whyNoNamespaces: undefined, view } as const
-  return { ...walled, unmetNeed: await findUnmetNeed(walled) }
+  return withNeeds({ ...place, compileCache, wall: 'namespaces', view })
 }
 
+type UncheckedPlace = Omit<Place, 'unmetNeed'>
+
+const withNeeds = async (place: UncheckedPlace): Promise<Place> => ({
+  ...place,
+  unmetNeed: await findUnmetNeed(place),
+})
+
 /** Gives agents their own /tmp if Berth runs as root and the kernel allows it. */
-async function withTmp(shared: Omit<Place, 'unmetNeed'>, { dataDir }: PlaceOptions): Promise<Place> {
+async function withTmp(shared: UncheckedPlace, { dataDir }: PlaceOptions): Promise<Place> {
   const { root: stage, readOnly } = await commonView({ ...shared, dataDir })
   const { compileCache } = shared
   const needed = compileCache ? [...readOnly, compileCache] : readOnly
-  const own = { ...shared, privateTmp: { stage, needed } }
-  if ((await findUnmetNeed(own)) === null) return { ...own, unmetNeed: null }
-  return { ...shared, unmetNeed: await findUnmetNeed(shared) }
-}
-
-/** Checks whether namespaces keep agents from Berth's keys and processes. */
-async function findWall(options: {
-  agentsDir: string
-  dataDir: string
-  node: string
-  agentd: string
-  secretFiles?: readonly string[] | undefined
-}): Promise<{ view?: CommonView; why?: string }> {
-  const view = await commonView(options)
-  const why = await whyNoWall(view, { ...options, secret: options.secretFiles ?? [] })
-  return why === null ? { view } : { why }
+  const own = await withNeeds({ ...shared, privateTmp: { stage, needed } })
+  return own.unmetNeed === null ? own : withNeeds(shared)
 }
 
 /**

@@ -1,8 +1,9 @@
 /** The state of a folder's sandboxes, in files that outlive the worker: `<agentsDir>/<agentId>/…`. */
-import { constants, existsSync } from 'node:fs'
-import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readPlainFile } from '../../../agentd/plain-file.ts'
 import { hasCode, readIfExists, replaceFile } from '../../lib/files.ts'
 import type { ProcessIdentity } from '../../lib/process/process-identity.ts'
 import { AlreadyRunning, acquireLock, type ProcessLock } from '../../lib/process/process-lock.ts'
@@ -117,29 +118,13 @@ export async function readReady(
   paths: AgentPaths,
   leader: ProcessIdentity | undefined,
 ): Promise<number | null> {
-  const text = await readUntrusted(paths.ready)
-  if (text === null) return null
   try {
-    const { pid, port } = JSON.parse(text) as { pid: unknown; port: unknown }
-    const valid = typeof port === 'number' && Number.isInteger(port) && port >= 1024 && port <= 65_535
+    const { pid, port } = JSON.parse((await readPlainFile(paths.ready, READY_BYTES)) ?? 'null')
+    const valid = Number.isInteger(port) && port >= 1024 && port <= 65_535
     return valid && (!leader || pid === leader.pid) ? port : null
   } catch {
+    // It does not exist yet, or the agent has put something else there.
     return null
-  }
-}
-
-/** The content of a small file; null for anything else: a link, a pipe that would block, a file that is too large. */
-async function readUntrusted(path: string): Promise<string | null> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => null)
-  if (!file) return null
-  try {
-    const stats = await file.stat()
-    if (!stats.isFile() || stats.size > READY_BYTES) return null
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(READY_BYTES), 0, READY_BYTES, 0)
-    return buffer.toString('utf8', 0, bytesRead)
-  } finally {
-    await file.close()
   }
 }
 

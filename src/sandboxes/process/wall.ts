@@ -3,11 +3,8 @@
  * util-linux. Inside, an agent sees the system's programs, the parts of Berth that it needs (read-only), its home, and
  * no other process. It shares the network: its gateway listens on loopback.
  */
-import { mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
+import { mkdir, realpath } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { processIdentity } from '../../lib/process/process-identity.ts'
-import { run } from '../../lib/process/system-user.ts'
-import { makeOwnFolder } from './state.ts'
 
 /** Where a system's programs are: an ordinary user's PATH may lack some of these folders. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -116,80 +113,4 @@ export async function commonView(options: {
   const there = await Promise.all(wanted.map((path) => realpath(path).catch(() => [])))
   const readOnly = new Set([dirname(agentd), ...there.flat()])
   return { root, hidden: [dataDir, await realpath(dataDir)], readOnly: [...readOnly] }
-}
-
-/** The probe takes 0.3 s; on a very busy machine it may take a hundred times that. */
-const PROBE_MS = 60_000
-
-/**
- * Starts a process the way agents are started, and lets it try to reach Berth's keys and processes.
- * @param options.secret files that it must not be able to read.
- * @returns why the wall fails here; null if it holds.
- */
-export async function whyNoWall(
-  view: CommonView,
-  options: { agentsDir: string; dataDir: string; node: string; secret: readonly string[] },
-): Promise<string | null> {
-  const { agentsDir, dataDir, node } = options
-  if (process.platform !== 'linux') return 'this system has no namespaces'
-  const folder = await mkdtemp(join(agentsDir, '.probe-'))
-  try {
-    const [home, temporary] = [join(folder, 'home'), join(folder, 'tmp')]
-    for (const path of [home, temporary]) await makeOwnFolder(path, {})
-    const own = (await readdir(dataDir, { withFileTypes: true })).filter((entry) => entry.isFile())
-    const asked: Probe = {
-      secret: [...own.map(({ name }) => join(dataDir, name)), ...options.secret],
-      kept: [node, ...view.readOnly],
-      free: [home, temporary],
-      birth: Number((await processIdentity(process.pid))?.birth.split(':')[1]),
-    }
-    const program = [node, '-e', `(${lookAround})(${JSON.stringify(asked)})`]
-    const command = withinWall({ ...view, home, temporary }, program)
-    const { ok, output } = await run('env', [`PATH=${SYSTEM_PATH}`, ...command], {}, PROBE_MS)
-    return ok && output === '' ? null : output.slice(-300) || 'the check of it failed'
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-interface Probe {
-  /** Paths that an agent must not read, must not write, and must be able to write. */
-  secret: string[]
-  kept: string[]
-  free: string[]
-  /** When Berth's own process started, in ticks: everything that the agent sees started later. */
-  birth: number
-}
-
-/**
- * Runs inside the wall, only from its source text. Prints what an agent can do there but must not, and what it must do
- * but cannot.
- */
-function lookAround({ secret, kept, free, birth }: Probe): void {
-  const { accessSync, constants, readdirSync, readFileSync } = process.getBuiltinModule('node:fs')
-  const may = (path: string, mode: number) => {
-    try {
-      accessSync(path, mode)
-      return true
-    } catch {
-      return false
-    }
-  }
-  const began = (pid: string) => {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
-    } catch {
-      return Number.POSITIVE_INFINITY
-    }
-  }
-  const said = [
-    ...secret.filter((path) => may(path, constants.R_OK)).map((path) => `agents can read ${path}`),
-    ...kept.filter((path) => may(path, constants.W_OK)).map((path) => `agents can write ${path}`),
-    ...free.filter((path) => !may(path, constants.W_OK)).map((path) => `agents cannot write ${path}`),
-    ...readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && began(name) <= birth)
-      .map((pid) => `agents can see process ${pid}`),
-  ]
-  if (said.length > 0) process.stdout.write(said.join(', '))
 }
