@@ -5,7 +5,7 @@ import type { MultibaseDecoder } from 'multiformats/bases/interface'
 import { bases } from 'multiformats/basics'
 import { CID } from 'multiformats/cid'
 import { badRequest } from '../errors.ts'
-import { assertSupported, inlineBytes, readLinks } from '../storage/codecs.ts'
+import { assertSupported, inlineBytes, readLinks } from '../storage/dag/codecs.ts'
 import { StorageError, UnsupportedError } from '../storage/port.ts'
 
 const MAX_LENGTH = 512

@@ -7,11 +7,11 @@ import { badRequest, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
-import { isInnerShard } from '../storage/inner-shards.ts'
-import { pathFromShown, showName } from '../storage/names.ts'
+import { isInnerShard } from '../storage/dag/inner-shards.ts'
+import { pathFromShown, showName } from '../storage/dag/names.ts'
+import { entryOf } from '../storage/dag/unixfs.ts'
 import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
-import { entryOf } from '../storage/unixfs.ts'
 
 /** Time limit for a page: a folder may be designed to be costly to walk. */
 const POLL_MS = 30_000

@@ -23,7 +23,7 @@ export async function compile(place: 'start' | 'image'): Promise<void> {
   if (place === 'image') {
     for (const folder of SOURCES) await importAll(folder)
     await import('../vhosts/gateways/images/convert.program.ts')
-    await import('../storage/object-thread.program.ts')
+    await import('../storage/dag/object-thread.program.ts')
     for (const name of OF_DRIVERS) await import(name)
     return
   }

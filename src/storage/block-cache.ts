@@ -1,7 +1,7 @@
 import type { CID } from 'multiformats/cid'
-import { inlineBytes } from './codecs.ts'
+import { inlineBytes } from './dag/codecs.ts'
+import { type FilePart, partsOfRange } from './dag/unixfs.ts'
 import type { FileRange, Storage } from './port.ts'
-import { type FilePart, partsOfRange } from './unixfs.ts'
 
 /** The largest block that is cached: a small file, the root of a large file, a directory. */
 const BLOCK_BYTES = 128 * 1024

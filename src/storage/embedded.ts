@@ -9,17 +9,18 @@ import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { hasCode } from '../lib/files.ts'
-import { assertSupported } from './codecs.ts'
+import { assertSupported } from './dag/codecs.ts'
+import { exportCar, readBlock, readBlocks, readFile } from './dag/read.ts'
+import { listDirectory, resolvePath } from './dag/unixfs.ts'
 import { BlockFolder, nullIfMissing, onDisk } from './embedded/blocks.ts'
 import { collectGarbage } from './embedded/gc.ts'
 import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/import.ts'
 import type { BlockNetwork } from './embedded/network.ts'
 import { Pieces } from './embedded/pieces.ts'
 import { PinFolder } from './embedded/pins.ts'
-import { exportCar, readBlock, readBlocks, readFile, statDag } from './embedded/read.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
+import { statDag } from './embedded/stat.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
-import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface EmbeddedOptions {
   /** Folder of blocks, pins and the peer's key. Created if it does not exist. */
@@ -188,7 +189,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     blocks: (cid, { signal }) =>
       iterate(signal, stopped.signal, (combined) => readBlocks(cid, read, combined)),
     cat: (cid, { signal, ...range }) =>
-      iterate(signal, stopped.signal, (combined) => readFile(cid, blocks, { ...range, signal: combined })),
+      iterate(signal, stopped.signal, (combined) => readFile(cid, read, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
       call(signal, (combined) => resolvePath(cid, path, read, combined)),
     ls: (cid, { signal }) =>

@@ -2,7 +2,8 @@
 import type { CID } from 'multiformats/cid'
 import { isContention } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
-import { assertSupported } from './codecs.ts'
+import { assertSupported } from './dag/codecs.ts'
+import { listDirectory, resolvePath } from './dag/unixfs.ts'
 import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
 import { KuboClient } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
@@ -20,7 +21,6 @@ import {
   type Storage,
   StorageError,
 } from './port.ts'
-import { listDirectory, resolvePath } from './unixfs.ts'
 
 export interface KuboOptions {
   /** Address of the RPC API, for example `http://127.0.0.1:5001`, with user and password if Kubo requires them. */

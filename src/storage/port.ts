@@ -286,7 +286,7 @@ export interface Storage {
   block(cid: CID, options: { signal: AbortSignal }): Promise<Uint8Array>
   /**
    * Describes a DAG from the node's own blocks; never uses the network. Throws `not_found` if a needed block is
-   * missing, `invalid_object` for a file with very many blocks and almost no bytes (see `dag-limits.ts`).
+   * missing, `invalid_object` for a file with very many blocks and almost no bytes (see `dag/limits.ts`).
    */
   stat(cid: CID, options: { signal: AbortSignal }): Promise<DagStat>
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { carHeader } from '../../src/storage/car.ts'
+import { carHeader } from '../../src/storage/dag/car.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
 import { begin, bytesOf, create, encodeMetadata, head, patch, sendAll, TUS } from './tus-client.ts'
 

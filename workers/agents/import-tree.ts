@@ -12,7 +12,7 @@ import {
 } from '../../src/agents/snapshots/repository.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Run } from '../../src/operations/handler.ts'
-import { walkFolder } from '../../src/storage/folder.ts'
+import { walkFolder } from '../../src/storage/dag/folder.ts'
 import { type Network, StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { diskBytesOf } from './disk.ts'

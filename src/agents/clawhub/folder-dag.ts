@@ -1,7 +1,7 @@
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
+import { PROFILE } from '../../storage/dag/unixfs-write.ts'
 import type { PutBlock, Storage } from '../../storage/port.ts'
-import { PROFILE } from '../../storage/unixfs-write.ts'
 import type { SkillFile } from '../skills/files.ts'
 
 /** The CID that `Storage.add` would create for a folder of these files, even for a single file. */

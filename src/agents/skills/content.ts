@@ -1,7 +1,7 @@
 /** The folders of skills on IPFS: the network where a workspace can read a skill, and its content. */
 import { CID } from 'multiformats/cid'
 import type { PrismaClient } from '../../db/prisma.ts'
-import { readFolder } from '../../storage/folder.ts'
+import { readFolder } from '../../storage/dag/folder.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from './files.ts'

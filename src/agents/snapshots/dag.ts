@@ -8,12 +8,12 @@ import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { readWhole } from '../../lib/read.ts'
 import { untilAborted } from '../../lib/until-aborted.ts'
-import { assertEntryName } from '../../storage/folder.ts'
-import type { ReadBlock } from '../../storage/path.ts'
+import { assertEntryName } from '../../storage/dag/folder.ts'
+import type { ReadBlock } from '../../storage/dag/path.ts'
+import { listDirectory } from '../../storage/dag/unixfs.ts'
+import { decodeUnixFs } from '../../storage/dag/unixfs-node.ts'
+import { type Entry, writeDirectory, writeFile, writeSymlink } from '../../storage/dag/unixfs-write.ts'
 import { type PutBlock, type Storage, StorageError } from '../../storage/port.ts'
-import { listDirectory } from '../../storage/unixfs.ts'
-import { decodeUnixFs } from '../../storage/unixfs-node.ts'
-import { type Entry, writeDirectory, writeFile, writeSymlink } from '../../storage/unixfs-write.ts'
 
 export interface SnapshotSource {
   /** The snapshot that `changes` are relative to; null if they are all the files. Berth has it pinned. */

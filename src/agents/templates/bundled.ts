@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import { PROFILE } from '../../storage/unixfs-write.ts'
+import { PROFILE } from '../../storage/dag/unixfs-write.ts'
 import { describeTemplate } from './describe.ts'
 import type { Template } from './template.ts'
 

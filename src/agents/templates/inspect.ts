@@ -3,7 +3,7 @@
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
 import { messages, notFound } from '../../errors.ts'
-import { listPaths } from '../../storage/folder.ts'
+import { listPaths } from '../../storage/dag/folder.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'

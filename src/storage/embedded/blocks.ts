@@ -8,8 +8,8 @@ import type { CID } from 'multiformats/cid'
 import { describeShortage } from '../../lib/disk.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import { hasCode } from '../../lib/files.ts'
-import { inlineBytes, matches } from '../codecs.ts'
-import { LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
+import { inlineBytes, matches } from '../dag/codecs.ts'
+import { LARGE_BLOCK_BYTES, turn } from '../dag/limits.ts'
 import { StorageError } from '../port.ts'
 
 /**

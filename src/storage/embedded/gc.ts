@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { CID } from 'multiformats/cid'
-import { blockKey, inlineBytes, isLeafCodec, readLinks } from '../codecs.ts'
-import { distinctLinks, OverBounds } from '../links.ts'
-import { type GcReport, StorageError } from '../port.ts'
+import { blockKey } from '../dag/codecs.ts'
+import { reachable } from '../dag/walk.ts'
+import type { GcReport } from '../port.ts'
 import { type BlockFolder, nullIfMissing, onDisk } from './blocks.ts'
-import { Frontier } from './frontier.ts'
 import type { PinFolder } from './pins.ts'
 
 /** The age at which a temporary file's writer must be dead: no block takes this long to write. */
@@ -60,49 +59,6 @@ export async function collectGarbage(options: GcOptions): Promise<GcReport> {
     }
   }
   return report
-}
-
-/** The keys of all blocks that can be reached from the roots. Missing blocks are skipped. */
-export async function reachable(
-  roots: CID[],
-  blocks: Pick<BlockFolder, 'read'>,
-  signal: AbortSignal,
-): Promise<Set<string>> {
-  const marked = new Set<string>()
-  const visited = new Set<string>()
-  const frontier = new Frontier(async (cid) => linksOf(cid, await blocks.read(cid)))
-  const reach = (cid: CID): void => {
-    if (!inlineBytes(cid)) marked.add(blockKey(cid))
-    if (isLeafCodec(cid)) return
-    const key = `${cid.code}:${blockKey(cid)}`
-    if (visited.has(key)) return
-    visited.add(key)
-    frontier.push(cid)
-  }
-  for (const root of roots) {
-    reach(root)
-    for (let cid = await frontier.next(); cid; cid = await frontier.next()) {
-      signal.throwIfAborted()
-      reach(cid)
-    }
-  }
-  return marked
-}
-
-async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
-  if (!bytes) return []
-  try {
-    const { links } = await distinctLinks(cid, bytes).catch((error) => {
-      // At any cost: blocks whose link was not seen would be removed.
-      if (error instanceof OverBounds) return readLinks(cid, bytes)
-      throw error
-    })
-    return links
-  } catch (error) {
-    // A pin in progress may have a root or a block that turns out to be invalid.
-    if (error instanceof StorageError && error.code === 'invalid_object') return []
-    throw error
-  }
 }
 
 /**

@@ -1,11 +1,11 @@
 import { type ImporterOptions, importer, type TreeBuilder } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import { untilAborted } from '../../lib/until-aborted.ts'
-import { buildDag } from '../build.ts'
-import { openCar } from '../car.ts'
-import { ImportMeter } from '../measure.ts'
-import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
-import { resolvePath } from '../unixfs.ts'
+import { buildDag } from '../dag/build.ts'
+import { openCar } from '../dag/car.ts'
+import { ImportMeter } from '../dag/measure.ts'
+import { readBlock } from '../dag/read.ts'
+import { resolvePath } from '../dag/unixfs.ts'
 import {
   type Entry,
   importerStore,
@@ -14,10 +14,10 @@ import {
   PROFILE,
   PROFILE_V0,
   writeDirectory,
-} from '../unixfs-write.ts'
+} from '../dag/unixfs-write.ts'
+import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
 import { Leaves } from './leaves.ts'
-import { readBlock } from './read.ts'
 
 /** Imports files as UnixFS; see `Storage.add`. The root is not pinned. */
 export async function importFiles(

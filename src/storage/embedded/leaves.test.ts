@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { importFile } from 'ipfs-unixfs-importer'
-import { matches } from '../codecs.ts'
+import { matches } from '../dag/codecs.ts'
+import { importerStore, PROFILE } from '../dag/unixfs-write.ts'
 import type { PutBlock } from '../port.ts'
-import { importerStore, PROFILE } from '../unixfs-write.ts'
 import { Leaves } from './leaves.ts'
 
 const MIB = 1_048_576

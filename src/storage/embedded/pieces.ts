@@ -1,6 +1,6 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
-import { decodeUnixFs } from '../unixfs-node.ts'
+import { decodeUnixFs } from '../dag/unixfs-node.ts'
 
 const LIMIT = 10_000
 /** Maximum bytes of a piece besides the file's: larger nodes are read when their file is measured. */

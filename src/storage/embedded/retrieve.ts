@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
-import { BLOCK_LIMIT } from '../car.ts'
+import { BLOCK_LIMIT } from '../dag/car.ts'
+import { walkDag } from '../dag/walk.ts'
 import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import type { BlockFolder } from './blocks.ts'
 import type { BlockNetwork } from './network.ts'
 import type { Pieces } from './pieces.ts'
 import { search } from './search.ts'
-import { walkDag } from './walk.ts'
 
 /** How long already connected peers have to respond if no host node could be reached. */
 const GRACE_MS = 2_000

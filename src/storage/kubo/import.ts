@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { CID } from 'multiformats/cid'
 import { untilAborted } from '../../lib/until-aborted.ts'
-import { buildDag } from '../build.ts'
-import { carHeader, carSection, openCar } from '../car.ts'
-import { ImportMeter } from '../measure.ts'
+import { buildDag } from '../dag/build.ts'
+import { carHeader, carSection, openCar } from '../dag/car.ts'
+import { ImportMeter } from '../dag/measure.ts'
+import { PROBE_BYTES, PROBE_CID, PROFILE } from '../dag/unixfs-write.ts'
 import {
   type AddEntry,
   type AddOptions,
@@ -14,7 +15,6 @@ import {
   type PutBlock,
   StorageError,
 } from '../port.ts'
-import { PROBE_BYTES, PROBE_CID, PROFILE } from '../unixfs-write.ts'
 import { asStorageError } from './kubo-errors.ts'
 import { blockReader } from './read.ts'
 import type { KuboStream } from './stream.ts'

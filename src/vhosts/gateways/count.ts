@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import type { RequestCounts } from '../../files/analytics/request-counts.ts'
 import { canonicalCid } from '../../files/cid.ts'
 import type { Gateway } from '../../files/gateways/gateways.ts'
-import { showName } from '../../storage/names.ts'
+import { showName } from '../../storage/dag/names.ts'
 import type { ContentPath } from './content.ts'
 import type { KeptContent } from './kept.ts'
 

@@ -3,7 +3,7 @@ import { create as contentDisposition } from 'content-disposition'
 import type { Response } from 'express'
 import type { CID } from 'multiformats/cid'
 import { SAYS_NOTHING } from '../../files/uploads/content-type.ts'
-import { MIME_SAMPLE, mimeTypeOf } from '../../storage/measure.ts'
+import { MIME_SAMPLE, mimeTypeOf } from '../../storage/dag/measure.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import { inMemory, type Representation } from './respond.ts'
 

@@ -1,7 +1,7 @@
 import type { CID } from 'multiformats/cid'
 import { escapeHtml } from '../../http/docs/html.ts'
 import { formatBytes } from '../../lib/disk.ts'
-import { nameToUrl, showName } from '../../storage/names.ts'
+import { nameToUrl, showName } from '../../storage/dag/names.ts'
 import type { DirectoryEntry, Storage } from '../../storage/port.ts'
 import { PAGE_END, PAGE_HEADERS, pageHead } from './page.ts'
 import type { Representation } from './respond.ts'

@@ -4,7 +4,7 @@
  */
 import type { CID } from 'multiformats/cid'
 import { ApiError } from '../../errors.ts'
-import { decodeName, nameFromUrl, nameToUrl } from '../../storage/names.ts'
+import { decodeName, nameFromUrl, nameToUrl } from '../../storage/dag/names.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 
 const NAME = '_redirects'

@@ -1,10 +1,10 @@
 /** Streams files and folders as a tar (POSIX pax). */
 import * as dagPb from '@ipld/dag-pb'
 import { badRequest } from '../../errors.ts'
-import { type ArchiveEntry, metadataOf, walkArchive } from '../../storage/folder.ts'
-import { encodeName, encodePath } from '../../storage/names.ts'
+import { type ArchiveEntry, metadataOf, walkArchive } from '../../storage/dag/folder.ts'
+import { encodeName, encodePath } from '../../storage/dag/names.ts'
+import { decodeUnixFs } from '../../storage/dag/unixfs-node.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
-import { decodeUnixFs } from '../../storage/unixfs-node.ts'
 import type { Walked } from './content.ts'
 import { namedDisposition } from './file.ts'
 import { MEDIA_TYPES } from './formats.ts'

@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { CID } from 'multiformats/cid'
 import type { ExecResult } from '../../../agentd/protocol.ts'
 import type { AgentOperation } from '../../../src/operations/catalog.ts'
-import { walkFolder } from '../../../src/storage/folder.ts'
+import { walkFolder } from '../../../src/storage/dag/folder.ts'
 import type { AgentsWorld } from './world.ts'
 
 type Row = Record<string, unknown>

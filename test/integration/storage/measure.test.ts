@@ -5,7 +5,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
-import { describeDag } from '../../../src/storage/measure.ts'
+import { describeDag } from '../../../src/storage/dag/measure.ts'
 
 const LEAF = CID.createV1(raw.code, await sha256.digest(new Uint8Array()))
 

@@ -3,8 +3,8 @@ import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { buildSnapshot } from '../../../src/agents/snapshots/dag.ts'
+import { PROFILE } from '../../../src/storage/dag/unixfs-write.ts'
 import type { Storage } from '../../../src/storage/port.ts'
-import { PROFILE } from '../../../src/storage/unixfs-write.ts'
 
 /** The files of a commit by path: their content, or the target of a symbolic link. */
 export type TreeFile = { text: string } | { link: string }

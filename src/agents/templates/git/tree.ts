@@ -1,7 +1,7 @@
 /** Parses git's list of a commit's files, which may contain anything that the repository's author chose. */
 import { isUtf8 } from 'node:buffer'
 import { badRequest } from '../../../errors.ts'
-import { assertEntryName } from '../../../storage/folder.ts'
+import { assertEntryName } from '../../../storage/dag/folder.ts'
 
 /** Maximum number of folders above a file. */
 const DEPTH_LIMIT = 50

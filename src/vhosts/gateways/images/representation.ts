@@ -1,7 +1,7 @@
 import { parse } from 'node:path'
 import type { Request, Response } from 'express'
 import { ApiError } from '../../../errors.ts'
-import { mimeTypeOf } from '../../../storage/measure.ts'
+import { mimeTypeOf } from '../../../storage/dag/measure.ts'
 import { contentHeaders, disposition } from '../file.ts'
 import { hasFresh, inMemory, type Representation } from '../respond.ts'
 import { type ImageSource, type Images, tagOf } from './images.ts'

@@ -3,7 +3,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
-import { carHeader, carSection } from '../../../../src/storage/car.ts'
+import { carHeader, carSection } from '../../../../src/storage/dag/car.ts'
 import type { Block } from '../../../../src/storage/port.ts'
 
 /** A block of these bytes. */

@@ -7,7 +7,7 @@ import { CarWriter } from '@ipld/car/writer'
 import { varint } from 'multiformats'
 import type { CID } from 'multiformats/cid'
 import { code as RAW } from 'multiformats/codecs/raw'
-import { type Entry, writeDirectory, writeFile } from '../../../../../src/storage/unixfs-write.ts'
+import { type Entry, writeDirectory, writeFile } from '../../../../../src/storage/dag/unixfs-write.ts'
 
 /** A file, with its path relative to the folder. */
 export interface PackedFile {

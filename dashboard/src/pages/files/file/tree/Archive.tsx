@@ -6,7 +6,7 @@ import {
   listCarFolder,
   NoCarError,
   readCarTree,
-} from '../../../../../../src/storage/car-tree.ts'
+} from '../../../../../../src/storage/dag/car-tree.ts'
 import { bytes } from '../../../../parts/format.ts'
 import { Note } from '../../../../parts/section.tsx'
 import { Button, Problem } from '../../../../parts/ui.tsx'

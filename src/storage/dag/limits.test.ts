@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { turn } from './dag-limits.ts'
+import { turn } from './limits.ts'
 
 test('walkers take turns in order, one per round of the event loop', async () => {
   const order: string[] = []

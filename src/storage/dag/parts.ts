@@ -2,12 +2,12 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
+import { type Block, StorageError } from '../port.ts'
 import { inlineBytes, isLeafCodec, undecodable } from './codecs.ts'
-import { BYTES_PER_BLOCK, FREE_BLOCKS, turn } from './dag-limits.ts'
-import { Frontier, Visited } from './embedded/frontier.ts'
+import { Frontier, Visited } from './frontier.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, turn } from './limits.ts'
 import { distinctLinks, orderedLinks } from './links.ts'
 import type { ReadBlock } from './path.ts'
-import { type Block, StorageError } from './port.ts'
 import { ReadAhead } from './read-ahead.ts'
 import { type Descent, descend, ROOT } from './unixfs.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
@@ -47,7 +47,7 @@ interface Walk {
 /**
  * The blocks of a part. Identity CIDs carry their own bytes and are left out.
  * @throws StorageError `not_found` if a block is missing; `invalid_object` if nodes cannot be decoded, are nested too
- *   deeply, or with `duplicates` repeat too often (see `dag-limits.ts`).
+ *   deeply, or with `duplicates` repeat too often (see `limits.ts`).
  */
 export async function* blocksOf(part: DagPart, walk: Walk): AsyncGenerator<Block> {
   const { path, duplicates } = part

@@ -1,7 +1,7 @@
 import type { CID } from 'multiformats/cid'
+import { type Storage, StorageError } from '../port.ts'
 import { blockKey, isLeafCodec } from './codecs.ts'
 import { distinctLinks } from './links.ts'
-import { type Storage, StorageError } from './port.ts'
 
 /** Limits on what is remembered for one DAG, and on the nodes that are read for it: only its first CIDs count. */
 const CIDS_OF_DAG = 100_000

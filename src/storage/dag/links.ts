@@ -1,11 +1,11 @@
 import { Worker } from 'node:worker_threads'
 import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
+import { StorageError } from '../port.ts'
 import { assertSupported, isLeafCodec, readLinks, undecodable } from './codecs.ts'
-import { LINKS_AT_ONCE, OBJECT_BYTES, OBJECT_CPU_MS, OBJECT_MEMORY_MIB, turn } from './dag-limits.ts'
-import { openDagPb } from './dag-pb-links.ts'
+import { LINKS_AT_ONCE, OBJECT_BYTES, OBJECT_CPU_MS, OBJECT_MEMORY_MIB, turn } from './limits.ts'
 import type { ObjectLinks } from './object-thread.program.ts'
-import { StorageError } from './port.ts'
+import { openDagPb } from './pb-links.ts'
 
 /**
  * The links of a block, each CID once, in order, and the size that a dag-pb block announces for its whole DAG (null for
@@ -70,7 +70,7 @@ async function dagPbLinks(
   return { links, sizes, totalBytes }
 }
 
-/** The thread gave up on a block because of the limits in `dag-limits.ts`. The block may well be valid. */
+/** The thread gave up on a block because of the limits in `limits.ts`. The block may well be valid. */
 export class OverBounds extends StorageError {
   constructor(cid: CID, reason: string) {
     super('invalid_object', `Block ${cid} does not decode: ${reason}`)
@@ -89,7 +89,7 @@ let last: Promise<unknown> = Promise.resolve()
 /**
  * The links of a dag-cbor or dag-json block, each CID once, in order.
  * @throws StorageError `invalid_object` if it cannot be decoded; {@link OverBounds} if not within the limits of
- *   `dag-limits.ts`.
+ *   `limits.ts`.
  */
 async function linksOfObject(cid: CID, bytes: Uint8Array): Promise<CID[]> {
   const run = last.then(() => ask(cid, bytes))

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { bases } from 'multiformats/basics'
 import { CID } from 'multiformats/cid'
 import { create as createDigest } from 'multiformats/hashes/digest'
+import { UnsupportedError } from '../port.ts'
 import { assertSupported, matches } from './codecs.ts'
-import { UnsupportedError } from './port.ts'
 
 /** The CIDs of "hello" from Kubo 0.43 (`ipfs block put --cid-codec=raw --mhtype=… --mhlen=…`). */
 const HELLO = {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { createBLAKE2b, createBLAKE3, createKeccak, type IHasher } from 'hash-wasm'
 import type { CID } from 'multiformats/cid'
-import { UnsupportedError } from './port.ts'
+import { UnsupportedError } from '../port.ts'
 
 /** Shortest digest that Kubo accepts: content with a shorter one can be forged. */
 const MIN_DIGEST = 20

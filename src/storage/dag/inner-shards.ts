@@ -1,8 +1,8 @@
 /** Shards inside a sharded directory: they look like directories themselves, but no path finds their entries. */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
+import { type Storage, StorageError } from '../port.ts'
 import { follow } from './path.ts'
-import { type Storage, StorageError } from './port.ts'
 import { decodeUnixFs } from './unixfs-node.ts'
 
 /** Entries that are resolved by name. One in 256 resolves from an inner shard by chance. */

@@ -1,20 +1,17 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
-import { carHeader, carSection } from '../car.ts'
-import { inlineBytes, undecodable } from '../codecs.ts'
-import { BYTES_PER_BLOCK, FREE_BLOCKS, LARGE_BLOCK_BYTES, turn } from '../dag-limits.ts'
-import { wholeDag } from '../dag-parts.ts'
-import type { DagPbLinks } from '../dag-pb-links.ts'
-import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../measure.ts'
-import type { ReadBlock } from '../path.ts'
-import { type Block, type DagStat, type FileRange, StorageError } from '../port.ts'
-import { ReadAhead } from '../read-ahead.ts'
-import { descend, ROOT, resolvePath } from '../unixfs.ts'
-import { decodeUnixFs, type UnixFsNode } from '../unixfs-node.ts'
-import type { BlockFolder } from './blocks.ts'
-import type { Pieces } from './pieces.ts'
-import { walkDag } from './walk.ts'
+import { type Block, type FileRange, StorageError } from '../port.ts'
+import { carHeader, carSection } from './car.ts'
+import { inlineBytes, undecodable } from './codecs.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, LARGE_BLOCK_BYTES, turn } from './limits.ts'
+import { wholeDag } from './parts.ts'
+import type { ReadBlock } from './path.ts'
+import type { DagPbLinks } from './pb-links.ts'
+import { ReadAhead } from './read-ahead.ts'
+import { descend, ROOT, resolvePath } from './unixfs.ts'
+import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
+import type { StoredBlocks } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
 const READ_AHEAD = 4
@@ -28,7 +25,7 @@ interface Piece {
 
 /** The context of a walk down a file, the same on every level. */
 interface FileWalk {
-  blocks: BlockFolder
+  read: ReadBlock
   signal: AbortSignal
   /** Called for each block that is met. @throws StorageError `invalid_object` for too many. */
   onBlock: () => void
@@ -41,15 +38,15 @@ interface FileWalk {
  * slow download held the whole file in memory.
  *
  * @throws StorageError `not_found` if a block or the path is missing; `invalid_object` if it is not a file, or if its
- *   blocks contain almost nothing (see `dag-limits.ts`).
+ *   blocks contain almost nothing (see `limits.ts`).
  */
 export async function* readFile(
   cid: CID,
-  blocks: BlockFolder,
+  read: ReadBlock,
   range: FileRange & { signal: AbortSignal },
 ): AsyncGenerator<Uint8Array> {
   const { signal } = range
-  const file = await resolveFile(cid, blocks, range.path ?? '', signal)
+  const file = await resolveFile(cid, read, range.path ?? '', signal)
   const from = range.offset ?? 0
   const to = range.length === undefined ? Number.MAX_SAFE_INTEGER : from + range.length
   let met = 0
@@ -65,7 +62,7 @@ export async function* readFile(
     if (bytes.length <= LARGE_BLOCK_BYTES) await turn()
     return bytes
   }
-  for await (const piece of pieces(file, { blocks, signal, onBlock }, from, to)) {
+  for await (const piece of pieces(file, { read, signal, onBlock }, from, to)) {
     ahead.push(async () => (await piece.data()).subarray(piece.from, piece.to))
     if (ahead.isFull) yield await next()
     signal.throwIfAborted()
@@ -84,11 +81,11 @@ async function* pieces(
   if (to <= from) return
   walk.onBlock()
   if (cid.code === raw.code) {
-    yield { data: () => readBlock(cid, walk.blocks), from, to }
+    yield { data: () => walk.read(cid), from, to }
     return
   }
   await turn()
-  const { unixfs, links, sizes } = decodeFile(cid, await readBlock(cid, walk.blocks))
+  const { unixfs, links, sizes } = decodeFile(cid, await walk.read(cid))
   const here = descend(above, cid, links.length)
   let start = 0
   const own = unixfs.data
@@ -121,50 +118,21 @@ function linkOf(cid: CID, links: DagPbLinks, index: number): dagPb.PBLink {
 }
 
 /** A block's bytes, verified. @throws StorageError `not_found` if it is missing or damaged. */
-export async function readBlock(cid: CID, blocks: Pick<BlockFolder, 'read'>): Promise<Uint8Array> {
+export async function readBlock(cid: CID, blocks: Pick<StoredBlocks, 'read'>): Promise<Uint8Array> {
   const bytes = await blocks.read(cid)
-  if (!bytes) throw missing(cid)
+  if (!bytes) throw missingBlock(cid)
   return bytes
 }
 
-const missing = (cid: CID) => new StorageError('not_found', `Block ${cid} is not stored here, or is damaged`)
+export const missingBlock = (cid: CID) =>
+  new StorageError('not_found', `Block ${cid} is not stored here, or is damaged`)
 
 /** The CID of the file at a path below `cid`. */
-async function resolveFile(cid: CID, blocks: BlockFolder, path: string, signal: AbortSignal): Promise<CID> {
-  const entry = await resolvePath(cid, path, (block) => readBlock(block, blocks), signal)
+async function resolveFile(cid: CID, read: ReadBlock, path: string, signal: AbortSignal): Promise<CID> {
+  const entry = await resolvePath(cid, path, read, signal)
   if (entry.type === 'file') return entry.cid
   const what = entry.type === 'directory' ? 'is a directory' : 'is not a UnixFS file'
   throw new StorageError('invalid_object', `${path || cid} ${what}`)
-}
-
-/** Describes a DAG; see `Storage.stat`. */
-export function statDag(
-  cid: CID,
-  { blocks, pieces }: { blocks: BlockFolder; pieces: Pieces },
-  signal: AbortSignal,
-): Promise<DagStat> {
-  const local: LocalBlocks = {
-    read: (block) => readBlock(block, blocks),
-    sizes: (leaves) =>
-      Promise.all(
-        leaves.map(async (leaf) => {
-          const size = await blocks.size(leaf)
-          if (size === null) throw missing(leaf)
-          return size
-        }),
-      ),
-    pieceSize: async (node) => {
-      const size = pieces.size(node)
-      return size === undefined || (await blocks.size(node)) === null ? undefined : size
-    },
-    totalSize: async (root) => (await walkDag(root, { blocks, retrieve: null, signal })).bytes,
-    sample: async (file) => {
-      const sample: Uint8Array[] = []
-      for await (const chunk of readFile(file, blocks, { length: MIME_SAMPLE, signal })) sample.push(chunk)
-      return Buffer.concat(sample)
-    },
-  }
-  return describeDag(cid, local, signal)
 }
 
 /** A DAG as a CAR; see `Storage.exportCar`. */

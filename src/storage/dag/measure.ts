@@ -2,12 +2,12 @@ import * as dagPb from '@ipld/dag-pb'
 import { fileTypeFromBuffer } from 'file-type'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
-import { untilAborted } from '../lib/until-aborted.ts'
+import { untilAborted } from '../../lib/until-aborted.ts'
+import { type AddEntry, type DagStat, StorageError } from '../port.ts'
 import { undecodable } from './codecs.ts'
-import { BYTES_PER_BLOCK, FREE_BLOCKS, FREE_STRUCTURE_BYTES } from './dag-limits.ts'
-import type { DagPbLinks } from './dag-pb-links.ts'
+import { BYTES_PER_BLOCK, FREE_BLOCKS, FREE_STRUCTURE_BYTES } from './limits.ts'
 import type { ReadBlock } from './path.ts'
-import { type AddEntry, type DagStat, StorageError } from './port.ts'
+import type { DagPbLinks } from './pb-links.ts'
 import { type Descent, descend, ROOT } from './unixfs.ts'
 import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 
@@ -43,7 +43,7 @@ interface Measure {
 
 /**
  * Describes a DAG; see `Storage.stat` and {@link DagStat}.
- * @throws StorageError `invalid_object` if it is nested too deeply or has a hollow file (see `dag-limits.ts`), whatever
+ * @throws StorageError `invalid_object` if it is nested too deeply or has a hollow file (see `limits.ts`), whatever
  *   `blocks` throws, or the signal's reason.
  */
 export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<DagStat> {

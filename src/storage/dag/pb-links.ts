@@ -1,5 +1,5 @@
 import * as dagPb from '@ipld/dag-pb'
-import { LINKS_AT_ONCE, turn } from './dag-limits.ts'
+import { LINKS_AT_ONCE, turn } from './limits.ts'
 import { decodeName, encodeName } from './names.ts'
 
 const DATA = 1

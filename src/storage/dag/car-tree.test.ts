@@ -7,9 +7,9 @@ import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { sha256 } from 'multiformats/hashes/sha2'
+import type { Block } from '../port.ts'
 import { carHeader, carSection } from './car.ts'
 import { type CarTree, carEntry, listCarFolder, NoCarError, readCarTree } from './car-tree.ts'
-import type { Block } from './port.ts'
 import { type Entry, writeDirectory, writeFile } from './unixfs-write.ts'
 
 const MIB = 1_048_576

@@ -3,11 +3,11 @@ import { chunkReader, createDecoder } from '@ipld/car/decoder'
 import { encode as encodeCbor } from '@ipld/dag-cbor'
 import type { CID } from 'multiformats/cid'
 import { encode as encodeVarint } from 'uint8-varint'
+import { type Block, StorageError } from '../port.ts'
 import { boundedReader } from './car-tree.ts'
 import { assertSupported, inlineBytes, matches } from './codecs.ts'
 import { BLOCKS_LIMIT, Contents } from './contents.ts'
 import { distinctLinks } from './links.ts'
-import { type Block, StorageError } from './port.ts'
 
 /** Bitswap cannot transfer a larger block, so nobody could retrieve a DAG that has one. */
 export const BLOCK_LIMIT = 2 * 1024 * 1024

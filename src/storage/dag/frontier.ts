@@ -1,7 +1,7 @@
 import type { CID } from 'multiformats/cid'
-import { isLeafCodec } from '../codecs.ts'
-import { nameOf } from '../contents.ts'
-import { LINKS_PER_TURN, turn } from '../dag-limits.ts'
+import { isLeafCodec } from './codecs.ts'
+import { nameOf } from './contents.ts'
+import { LINKS_PER_TURN, turn } from './limits.ts'
 
 /** Maximum links in memory at a time, over all open blocks. A CID takes about 200 bytes. */
 const LINK_LIMIT = 200_000

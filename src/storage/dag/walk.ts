@@ -1,15 +1,23 @@
 import type { CID } from 'multiformats/cid'
-import { assertSupported, isLeafCodec } from '../codecs.ts'
-import { distinctLinks } from '../links.ts'
 import { StorageError } from '../port.ts'
-import type { BlockFolder } from './blocks.ts'
+import { assertSupported, blockKey, inlineBytes, isLeafCodec, readLinks } from './codecs.ts'
 import { Frontier, Visited } from './frontier.ts'
+import { distinctLinks, OverBounds } from './links.ts'
 
 /** Blocks that are looked up or retrieved at a time. */
 const CONCURRENCY = 32
 
+/** Blocks by CID, in a folder or a backup. */
+export interface StoredBlocks {
+  /** The verified bytes of a block; null if it is missing or damaged. */
+  read(cid: CID): Promise<Uint8Array | null>
+  /** The size of a block, which counts as used from now on; null if it is missing. */
+  use(cid: CID): Promise<number | null>
+  write(cid: CID, bytes: Uint8Array): Promise<void>
+}
+
 export interface WalkOptions {
-  blocks: Pick<BlockFolder, 'read' | 'use' | 'write'>
+  blocks: StoredBlocks
   /** Gets and verifies a block that is not in the folder. Null: such a block ends the walk as `not_found`. */
   retrieve: ((cid: CID, signal: AbortSignal) => Promise<Uint8Array>) | null
   /** Called for each block that is now in the folder. `totalBytes` is set only for the root. */
@@ -100,5 +108,48 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
   } finally {
     signal.removeEventListener('abort', onAbort)
     ended.abort()
+  }
+}
+
+/** The keys of all blocks that can be reached from the roots. Missing blocks are skipped. */
+export async function reachable(
+  roots: CID[],
+  blocks: Pick<StoredBlocks, 'read'>,
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  const marked = new Set<string>()
+  const visited = new Set<string>()
+  const frontier = new Frontier(async (cid) => linksOf(cid, await blocks.read(cid)))
+  const reach = (cid: CID): void => {
+    if (!inlineBytes(cid)) marked.add(blockKey(cid))
+    if (isLeafCodec(cid)) return
+    const key = `${cid.code}:${blockKey(cid)}`
+    if (visited.has(key)) return
+    visited.add(key)
+    frontier.push(cid)
+  }
+  for (const root of roots) {
+    reach(root)
+    for (let cid = await frontier.next(); cid; cid = await frontier.next()) {
+      signal.throwIfAborted()
+      reach(cid)
+    }
+  }
+  return marked
+}
+
+async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
+  if (!bytes) return []
+  try {
+    const { links } = await distinctLinks(cid, bytes).catch((error) => {
+      // At any cost: blocks whose link was not seen would be removed.
+      if (error instanceof OverBounds) return readLinks(cid, bytes)
+      throw error
+    })
+    return links
+  } catch (error) {
+    // A pin in progress may have a root or a block that turns out to be invalid.
+    if (error instanceof StorageError && error.code === 'invalid_object') return []
+    throw error
   }
 }

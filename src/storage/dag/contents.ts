@@ -1,6 +1,6 @@
 import type { CID } from 'multiformats/cid'
 import { blockKey, inlineBytes, readLinks } from './codecs.ts'
-import { LINKS_PER_TURN, turn } from './dag-limits.ts'
+import { LINKS_PER_TURN, turn } from './limits.ts'
 
 /** Maximum blocks remembered for one DAG, at about 100 bytes each. */
 export const BLOCKS_LIMIT = 1_000_000

@@ -3,13 +3,13 @@
  * base.
  */
 import type { CID } from 'multiformats/cid'
-import { orAborted } from '../lib/until-aborted.ts'
+import { orAborted } from '../../lib/until-aborted.ts'
+import { type PutBlock, StorageError } from '../port.ts'
 import { BLOCK_LIMIT } from './car.ts'
 import { assertSupported, inlineBytes, isLeafCodec, matches } from './codecs.ts'
 import { BLOCKS_LIMIT, Contents, nameOf } from './contents.ts'
 import { distinctLinks } from './links.ts'
 import type { ReadBlock } from './path.ts'
-import { type PutBlock, StorageError } from './port.ts'
 
 /** Blocks of the base that are read at a time. */
 const READS = 16

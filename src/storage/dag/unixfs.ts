@@ -2,8 +2,8 @@
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
+import { type DagEntry, type DirectoryEntry, StorageError } from '../port.ts'
 import { follow, type ReadBlock } from './path.ts'
-import { type DagEntry, type DirectoryEntry, StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits } from './unixfs-node.ts'
 
 /**

@@ -1,8 +1,8 @@
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
-import { SHARD_PLACES, UNIXFS_FIELDS } from './dag-limits.ts'
-import { type DagPbLinks, openDagPb, readVarint } from './dag-pb-links.ts'
-import { StorageError } from './port.ts'
+import { StorageError } from '../port.ts'
+import { SHARD_PLACES, UNIXFS_FIELDS } from './limits.ts'
+import { type DagPbLinks, openDagPb, readVarint } from './pb-links.ts'
 
 /** A file, directory, directory shard or symbolic link. */
 export interface UnixFsNode {

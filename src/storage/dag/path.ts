@@ -2,10 +2,10 @@
 import * as dagPb from '@ipld/dag-pb'
 import { murmur364 } from '@multiformats/murmur3'
 import { CID } from 'multiformats/cid'
+import { StorageError } from '../port.ts'
 import { assertSupported, decodeObject, isLeafCodec } from './codecs.ts'
-import { OBJECT_PATH_BYTES, turn } from './dag-limits.ts'
+import { OBJECT_PATH_BYTES, turn } from './limits.ts'
 import { encodeName } from './names.ts'
-import { StorageError } from './port.ts'
 import { decodeUnixFs, shardDigits, type UnixFsNode } from './unixfs-node.ts'
 
 /** Reads a block from the node itself. @throws StorageError `not_found` if it is missing. */

@@ -5,7 +5,7 @@ import { UnixFS } from 'ipfs-unixfs'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
-import { openDagPb } from './dag-pb-links.ts'
+import { openDagPb } from './pb-links.ts'
 import { decodeUnixFs } from './unixfs-node.ts'
 
 const cids = await Promise.all(

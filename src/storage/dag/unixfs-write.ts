@@ -10,7 +10,7 @@ import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { sha256 } from 'multiformats/hashes/sha2'
 import { encode as encodeVarint } from 'uint8-varint'
-import type { PutBlock } from './port.ts'
+import type { PutBlock } from '../port.ts'
 
 /** The CID profile of Berth's imports (IPIP-499): CIDv1, raw leaves, chunks of 1 MiB, 1,024 links per node. */
 export const PROFILE = 'unixfs-v1-2025'

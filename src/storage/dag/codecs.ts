@@ -6,8 +6,8 @@ import type { BlockDecoder } from 'multiformats'
 import { CID } from 'multiformats/cid'
 import * as json from 'multiformats/codecs/json'
 import * as raw from 'multiformats/codecs/raw'
+import { StorageError, UnsupportedError } from '../port.ts'
 import { assertHash, digestOf, MAX_DIGEST } from './hashes.ts'
-import { StorageError, UnsupportedError } from './port.ts'
 
 /** Multihash code of a CID that carries its own bytes. Such blocks are neither stored nor retrieved. */
 const IDENTITY = 0x00

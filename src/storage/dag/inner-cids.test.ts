@@ -4,8 +4,8 @@ import * as dagPb from '@ipld/dag-pb'
 import { CID } from 'multiformats/cid'
 import { create as createDigest } from 'multiformats/hashes/digest'
 import { sha256 } from 'multiformats/hashes/sha2'
+import type { Storage } from '../port.ts'
 import { InnerCids } from './inner-cids.ts'
-import type { Storage } from './port.ts'
 
 test('the number of remembered DAGs without inner CIDs is limited', async () => {
   const bytes = dagPb.encode({ Data: Uint8Array.of(8, 2), Links: [] })
