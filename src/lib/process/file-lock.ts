@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../files.ts'
 
-const POLL_MS = 500
+const POLL_MS = 50
 const SQLITE_BUSY = 5
 
 /**
@@ -51,7 +51,8 @@ export async function withLock<T>(
   }
 }
 
-async function waitForLock(
+/** Takes the lock once its holder releases it. See {@link tryLock} and {@link withLock}. */
+export async function waitForLock(
   path: string,
   { onLine, signal }: Parameters<typeof withLock>[1],
 ): Promise<() => void> {
@@ -60,7 +61,8 @@ async function waitForLock(
     const release = tryLock(path)
     if (release) return release
     if (!isAnnounced) onLine?.('Waiting for another process that does the same')
-    await sleep(POLL_MS, undefined, signal ? { signal } : {})
+    // The loop throws the reason of an abort.
+    await sleep(POLL_MS, undefined, signal ? { signal } : {}).catch(() => {})
   }
 }
 

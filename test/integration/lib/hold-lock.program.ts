@@ -2,7 +2,8 @@
 import { AlreadyRunning, acquireLock } from '../../../src/lib/process/process-lock.ts'
 
 try {
-  await acquireLock(String(process.argv[2]))
+  const lock = await acquireLock(String(process.argv[2]))
+  process.once('exit', () => lock)
   console.log(JSON.stringify({ held: true }))
 } catch (error) {
   if (!(error instanceof AlreadyRunning)) throw error

@@ -1,13 +1,13 @@
 /** Agents as processes: their user, their location, and what a worker that dies leaves to the next. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { watch } from 'node:fs'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
-import { acquireLock } from '../../../src/lib/process/process-lock.ts'
+import { tryLock } from '../../../src/lib/process/file-lock.ts'
 import { isRoot } from '../../../src/lib/process/system-user.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openProcessRuntime as openRuntime, type ProcessOptions } from '../../../src/sandboxes/process.ts'
@@ -121,7 +121,7 @@ test('other files in an operator’s folder are neither listed nor removed', asy
   await runtime.close()
 })
 
-test('a closed driver writes nothing more, even while it waits to clean up after an agent', async () => {
+test('a closed driver writes nothing more, even while it waits to clean up after an agent', async (t) => {
   const { dir, dataDir, enginesDir } = await newFolder(0o755)
   const agentsDir = join(dir, 'agents')
   const options = { dataDir, enginesDir, agentdDir, agentsDir, log }
@@ -129,15 +129,13 @@ test('a closed driver writes nothing more, even while it waits to clean up after
   const agentId = newAgent()
   await runtime.create(specOf(agentId))
   const { address } = await runtime.start(agentId)
-  const lock = await acquireLock(join(agentsDir, '.locks', agentId))
-  let writes = 0
-  const watcher = watch(join(agentsDir, '.locks'), () => void writes++)
+  const release = tryLock(join(agentsDir, '.locks', `${agentId}.mutex`))
+  const { mock } = t.mock.method(DatabaseSync.prototype, 'exec')
   await runIn(address, 'kill -9 $PPID').catch(() => {})
-  await until('the driver asks for the lock of the agent', () => writes > 0)
+  await until('the driver asks for the lock of the agent', () => mock.callCount() > 0)
   await runtime.close()
-  await lock.release()
-  await untilStill('the folder of locks', () => writes)
-  watcher.close()
+  release?.()
+  await untilStill('attempts to lock', () => mock.callCount())
   // It would have recorded the exit code.
   assert.equal((await later.inspect(agentId))?.exitCode, null)
   await later.remove(agentId, { volume: true })
