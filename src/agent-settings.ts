@@ -23,12 +23,6 @@ export const agentSettings = {
     .optional()
     .describe("The Docker engine that the worker uses. Not set: Docker's default socket."),
   ...kubernetesSettings,
-  BERTH_INSTANCE: text
-    .regex(/^[a-z0-9-]{1,40}$/, 'must have letters, digits and dashes only')
-    .optional()
-    .describe(
-      'Label (`berth.instance`) of agents that this Berth created in Docker before its database stored one: with 0.1.0, or with a database that was lost. Agents that are in the database are taken over. Not needed otherwise.',
-    ),
   BERTH_BASE_IMAGE: text
     .default('node:24-bookworm-slim')
     .describe(

@@ -19,14 +19,15 @@ export const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGR
 const NO_SETTINGS =
   /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
 
-/** Settings of 0.2.0 with their current names. */
-const RENAMED: Record<string, string> = {
-  HOST_KEY: 'AGENT_PROXY_KEY',
-  HOST_KEY_FILE: 'AGENT_PROXY_KEY_FILE',
-  BERTH_HOST_SOCKET: 'BERTH_AGENT_PROXY_SOCKET',
-  BERTH_HOST_URL: 'BERTH_AGENT_PROXY_URL',
-  BERTH_HOST_PORT: 'BERTH_AGENT_PROXY_PORT',
-  BERTH_HOST_ADDRESS: 'BERTH_AGENT_PROXY_ADDRESS',
+/** Settings of earlier versions, and what became of them. */
+const FORMER: Record<string, string> = {
+  HOST_KEY: 'is called AGENT_PROXY_KEY now',
+  HOST_KEY_FILE: 'is called AGENT_PROXY_KEY_FILE now',
+  BERTH_HOST_SOCKET: 'is called BERTH_AGENT_PROXY_SOCKET now',
+  BERTH_HOST_URL: 'is called BERTH_AGENT_PROXY_URL now',
+  BERTH_HOST_PORT: 'is called BERTH_AGENT_PROXY_PORT now',
+  BERTH_HOST_ADDRESS: 'is called BERTH_AGENT_PROXY_ADDRESS now',
+  BERTH_INSTANCE: 'is in the database now: remove the setting',
 }
 
 /**
@@ -39,11 +40,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   )
   const parsed = settings.safeParse(Object.fromEntries(set))
   const names = Object.keys(env)
-  const renamed = names.filter((name) => name in RENAMED && env[name] !== '')
-  const unknown = names.filter((name) => isUnknown(name) && !(name in RENAMED))
-  if (parsed.success && unknown.length + renamed.length === 0) return Object.freeze(parsed.data)
+  const former = names.filter((name) => name in FORMER && env[name] !== '')
+  const unknown = names.filter((name) => isUnknown(name) && !(name in FORMER))
+  if (parsed.success && unknown.length + former.length === 0) return Object.freeze(parsed.data)
   const lines = [
-    ...renamed.map((name) => `${name}: is called ${RENAMED[name]} now`),
+    ...former.map((name) => `${name}: ${FORMER[name]}`),
     ...unknown.map((name) => `${name}: there is no such setting`),
     ...(parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`),
   ]

@@ -5,7 +5,7 @@ import { ConfigError } from '../errors.ts'
 import { readIfExists, replaceFile } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
 
-/** The port stored by agents that were created before ports were chosen. */
+/** The usual port of proxies, which is tried first. */
 export const FIRST_EGRESS_PORT = 3128
 /** Ports to try. All except the usual one are outside the range that outgoing connections use. */
 const TRIES = 20

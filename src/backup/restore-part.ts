@@ -88,7 +88,7 @@ export async function restorePart(options: RestoreOptions & { part: Part }): Pro
       for (const agentId of agents)
         if (!homes.includes(agentId))
           notes.push(`${agentId} has no home of the backup; it comes up with its newest snapshot`)
-      await withContainers(options, await readOwner(pool, options.config), (runtime) =>
+      await withContainers(options, await readOwner(pool), (runtime) =>
         bringHomes(options, name, homes, runtime),
       )
       crashPoint('restore-part-after-homes')

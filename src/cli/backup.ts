@@ -76,7 +76,7 @@ async function openContainers({ config, log, pool }: Database): Promise<SandboxR
   if (!(await chosenDriver(config)))
     return { why: 'agents do not run here: back up where their worker does, or set BERTH_RUNTIME' }
   try {
-    return await openRuntime(config, log, await readOwner(pool, config))
+    return await openRuntime(config, log, await readOwner(pool))
   } catch (error) {
     if (error instanceof SandboxError) return { why: error.message }
     throw error

@@ -190,7 +190,7 @@ async function measureDocker(config: Config): Promise<Finding[]> {
   const { readOwner } = await import('../sandboxes/owner.ts')
   const { dockerUsage, formatUsage } = await import('../sandboxes/docker/usage.ts')
   const usage = await withDatabase(async ({ pool }) =>
-    dockerUsage(config.DOCKER_HOST, await readOwner(pool, config)),
+    dockerUsage(config.DOCKER_HOST, await readOwner(pool)),
   ).catch(() => undefined)
   if (!usage) return []
   return [{ part: 'Docker', ok: true, said: formatUsage(usage) }]

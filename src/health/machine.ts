@@ -65,7 +65,7 @@ async function leadsSomewhere(name: string): Promise<boolean> {
   return Promise.race([found, late])
 }
 
-const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key', 'instance.id']
+const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key']
 const OTHERS_MAY_WRITE = 0o022
 const OTHERS_MAY_READ = 0o077
 

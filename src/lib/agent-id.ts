@@ -28,7 +28,4 @@ export function isBridgeOf(egressPort: number, name: string): boolean {
   return name.length === 15 && name.startsWith(`${PREFIX}${tagOf(egressPort)}`)
 }
 
-/** True for a bridge created by 0.1.0, whose name does not identify its Berth. */
-export const isFormerBridge = (name: string): boolean => /^bth-x[a-z0-9]{7}$/.test(name)
-
 const tagOf = (egressPort: number) => egressPort.toString(36).padStart(4, '0')

@@ -12,7 +12,7 @@ import { agentsApiUrl } from '../agents/urls.ts'
 import { type Config, loadAgentProxyKey } from '../config.ts'
 import { ConfigError } from '../errors.ts'
 import { addPartMetrics } from '../health/process-metrics.ts'
-import { isBridgeOf, isFormerBridge } from '../lib/agent-id.ts'
+import { isBridgeOf } from '../lib/agent-id.ts'
 import { Closers } from '../lib/closers.ts'
 import { fromContainer, modelFromContainer } from '../lib/net/host-machine.ts'
 import { type Check, type Finding, Readiness } from '../lib/readiness.ts'
@@ -125,15 +125,8 @@ async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
   const port = await (BERTH_EGRESS_PORT === undefined
     ? listenOnKeptPort(config.BERTH_DATA_DIR, listen)
     : listen(BERTH_EGRESS_PORT))
-  // No agent of 0.1.0 uses a newly chosen port.
-  const former = port === FIRST_EGRESS_PORT || BERTH_EGRESS_PORT !== undefined
-  const networks = new AgentNetworks({
-    egress,
-    port,
-    subnets,
-    isOwn: (bridge) => isBridgeOf(port, bridge) || (former && isFormerBridge(bridge)),
-    log,
-  })
+  const isOwn = (bridge: string) => isBridgeOf(port, bridge)
+  const networks = new AgentNetworks({ egress, port, subnets, isOwn, log })
   await networks.start()
   log.info({ host, port }, 'the egress proxy listens')
   return { egress, port, networks }

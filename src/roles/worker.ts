@@ -259,7 +259,7 @@ async function openAgents(
     leaving,
   }: { pool: Pool; prisma: PrismaClient; storages: Storages; log: Logger; parts: Closers; leaving: Leaving },
 ): Promise<AgentWorkerServices> {
-  const runtime = await openRuntime(config, log, await readOwner(pool, config)).catch((error) => {
+  const runtime = await openRuntime(config, log, await readOwner(pool)).catch((error) => {
     // The message tells the operator what to do.
     throw error instanceof SandboxError ? new ConfigError(error.message) : error
   })

@@ -32,8 +32,8 @@ export function isLabelled({ instance, former }: Owner, labels: Labels): boolean
 /** The error for a resource with one of this Berth's names but without its label. */
 export function belongsToOthers(what: string, name: string, labels: Labels): SandboxError {
   const label = labels?.[INSTANCE_LABEL]
-  const advice = label ? ` (${INSTANCE_LABEL}=${label}; if that was this one, set BERTH_INSTANCE to it)` : ''
-  return new SandboxError('internal', `the ${what} ${name} belongs to somebody else${advice}`)
+  const labelled = label ? ` (${INSTANCE_LABEL}=${label})` : ''
+  return new SandboxError('internal', `the ${what} ${name} belongs to somebody else${labelled}`)
 }
 
 /** The resources whose labels name the owner. A former label counts only if the owner knows the agent. */

@@ -14,7 +14,7 @@ export async function openRuntimeOf(env: NodeJS.ProcessEnv): Promise<SandboxRunt
   const url = config.DATABASE_URL ?? (await postgresUrl(config.BERTH_DATA_DIR)) ?? ''
   const pool = createPool(url, 1, log)
   try {
-    return await openRuntime(config, log, await readOwner(pool, config))
+    return await openRuntime(config, log, await readOwner(pool))
   } finally {
     await pool.end()
   }

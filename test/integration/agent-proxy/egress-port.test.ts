@@ -23,7 +23,7 @@ function machine(...taken: number[]) {
   return { tried, listen }
 }
 
-test('the proxy keeps the usual egress port if it is free, because agents of 0.1.0 use it', async (t) => {
+test('the proxy keeps the usual egress port if it is free', async (t) => {
   const dir = await newDir(t)
   assert.equal(await listenOnKeptPort(dir, machine().listen), 3128)
   assert.equal(await readFile(join(dir, 'egress.port'), 'utf8'), '3128\n')

@@ -76,7 +76,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     ...env,
   })
   let host: RunningRole | undefined = await openAgentProxy(config, log)
-  const runtime = await openRuntime(config, log, await readOwner(pool, config))
+  const runtime = await openRuntime(config, log, await readOwner(pool))
   const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
   const agentd = new AgentdClient(loadAgentProxy(config))

@@ -103,7 +103,6 @@ describe('Docker', () => {
       DOCKER_HOST,
       BERTH_RUNTIME: 'docker',
       BERTH_DATA_DIR: dir,
-      BERTH_INSTANCE: 'health',
     })
     const runtime = await openRuntime(config, log, NO_OWNER)
     try {

@@ -39,7 +39,6 @@ for (const { queues, status, code } of [
         BERTH_DATA_DIR: dir,
         BERTH_IPFS_ROUTING_URL: '',
         BERTH_RUNTIME: 'docker',
-        BERTH_INSTANCE: 'health',
         DOCKER_HOST: `unix://${join(dir, 'nothing.sock')}`,
         BERTH_QUEUES: queues,
         BERTH_HEALTH_PORT: String(await freePort()),

@@ -150,7 +150,7 @@ describe('Docker driver', { skip: await whyNotDocker() }, () => {
     await assert.rejects(docker.getNetwork(`berth-${agentId}`).inspect(), /no such network/)
   })
 
-  test('a network for another egress port, or from 0.1.0, is recreated with the container', async () => {
+  test('a network for another egress port is recreated with the container', async () => {
     const options = await newOptions()
     const agentId = newAgent()
     const Options = { 'com.docker.network.bridge.name': `bth-${agentId}` }
