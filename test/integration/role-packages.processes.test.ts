@@ -25,14 +25,7 @@ const ROLES = {
   },
   worker: {
     uses: ['pg', 'bullmq'],
-    never: [
-      '@kubernetes/client-node',
-      'express',
-      '@tus/server',
-      '@fastify/busboy',
-      'helmet',
-      '@aws-sdk/client-s3',
-    ],
+    never: ['@kubernetes/client-node', 'express', '@fastify/busboy', 'helmet', '@aws-sdk/client-s3'],
   },
   'agent-proxy': {
     uses: ['pino'],

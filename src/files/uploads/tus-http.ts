@@ -1,25 +1,12 @@
-/** The bridge between Express and `@tus/server`, which uses web requests and reports errors as plain text. */
+/** The headers of the tus protocol (https://tus.io/protocols/resumable-upload), and bodies of its requests. */
 import { finished } from 'node:stream/promises'
-import { ReadableStream } from 'node:stream/web'
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express'
-import { ApiError, badRequest, unavailable } from '../../errors.ts'
+import { ApiError, badRequest } from '../../errors.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
-import { uploadBusy } from './tus-lease.ts'
 
 /** The only version of the protocol. */
 const TUS_VERSION = '1.0.0'
-/**
- * Headers that the protocol reads. It would also check and reject others, such as X-Forwarded-*, and spaces in
- * Upload-Metadata, which `readDetails` has read.
- */
-const FORWARDED = [
-  'content-length',
-  'content-type',
-  'tus-resumable',
-  'upload-defer-length',
-  'upload-length',
-  'upload-offset',
-]
+const EXTENSIONS = 'creation,creation-with-upload,termination,expiration'
 const PIECE_TYPE = 'application/offset+octet-stream'
 /** Maximum time without any received byte. */
 const IDLE_MS = 60_000
@@ -47,64 +34,28 @@ export function checkOffered(req: ExpressRequest): void {
   if (headers['upload-checksum'] !== undefined) throw badRequest('Upload-Checksum: not offered')
 }
 
-/**
- * The request in the form that the protocol library expects: with a version, whether the client sent one or not.
- * @param url the upload's URL, of which only the last segment matters.
- * @param gone fires when the client has disconnected.
- * @param admit is awaited before each part of the body is passed on; an error from it ends the body.
- */
-export function toWebRequest(
-  req: ExpressRequest,
-  url: string,
-  { gone, admit = async () => {} }: { gone?: AbortSignal; admit?: () => Promise<void> } = {},
-): Request {
-  const headers = new Headers({ 'tus-resumable': TUS_VERSION })
-  for (const name of FORWARDED) {
-    const value = req.headers[name]
-    if (typeof value === 'string') headers.set(name, value)
-  }
-  if (req.method === 'PATCH') headers.set('content-type', PIECE_TYPE)
-  const body = hasBody(req) ? ReadableStream.from(admitted(req, admit)) : undefined
-  return new Request(url, { method: req.method, headers, body, duplex: 'half', signal: gone } as RequestInit)
-}
-
 const hasBody = ({ method }: ExpressRequest): boolean => method === 'POST' || method === 'PATCH'
-
-async function* admitted(req: ExpressRequest, admit: () => Promise<void>): AsyncGenerator<Uint8Array> {
-  // A rejected client should read its response, so its connection stays open.
-  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
-    await admit()
-    yield chunk
-  }
-}
-
-/**
- * Response headers that the protocol must not set: the route's declaration decides which pages may read the response.
- */
-const DROPPED = /^(content-length|access-control-.*)$/
-
-/** Copies a response's headers. @throws ApiError if the response is an error. */
-export async function takeAnswer(response: Response, res: ExpressResponse): Promise<void> {
-  if (!response.ok) {
-    const message = (await response.text()).trim()
-    if (response.status === 423) throw uploadBusy()
-    // The library returns 403 for missing headers, and 501 for headers of unsupported extensions.
-    const status = [403, 501].includes(response.status) ? 400 : response.status
-    if (status >= 500) throw unavailable('The upload cannot be stored now', new Error(message))
-    throw new ApiError(status, response.status === 409 ? 'offset' : 'bad_request', message)
-  }
-  for (const [name, value] of response.headers) if (!DROPPED.test(name)) res.set(name, value)
-}
 
 /** Sets the header of every response, including errors. */
 export function setHeaders(res: ExpressResponse): void {
   res.set('Tus-Resumable', TUS_VERSION)
 }
 
+/** Sets the headers that list the supported parts of the protocol. */
+export function setFeatures(res: ExpressResponse): void {
+  setHeaders(res)
+  res.set({ 'Tus-Version': TUS_VERSION, 'Tus-Extension': EXTENSIONS })
+}
+
+/** True if the body has bytes of the upload. */
+export function hasPiece(req: ExpressRequest): boolean {
+  const [type = ''] = (req.headers['content-type'] ?? '').split(';')
+  return type.trim().toLowerCase() === PIECE_TYPE
+}
+
 /** @throws ApiError 415 if a piece does not have the right Content-Type. */
 export function checkPieceType(req: ExpressRequest): void {
-  const [type = ''] = (req.headers['content-type'] ?? '').split(';')
-  if (type.trim().toLowerCase() === PIECE_TYPE) return
+  if (hasPiece(req)) return
   throw new ApiError(415, 'unsupported_media_type', `Content-Type: must be ${PIECE_TYPE}`)
 }
 

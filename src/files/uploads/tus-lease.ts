@@ -5,7 +5,6 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Lock, Locker, RequestRelease } from '@tus/server'
 import type { Pool } from '../../db/pool.ts'
 import { askForUpload, claimUpload, releaseUploadLease, renewUpload } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
@@ -15,6 +14,8 @@ const LEASE_MS = 10_000
 /** Interval of renewals, through which a request also learns that another one waits for it. */
 const RENEW_MS = 500
 const ASK_MS = 100
+/** How long a request that was told to yield may take. */
+const DRAIN_MS = 1000
 /** How long a request waits for another to yield: less than the minute after which proxies give up. */
 export const WAIT_MS = 50_000
 
@@ -24,87 +25,56 @@ export const uploadBusy = (): ApiError =>
     headers: { 'retry-after': '5' },
   })
 
-/** Creates locks for one request. */
-export class UploadLocker implements Locker {
-  readonly #pool: Pool
-  readonly #gone: AbortSignal
-
-  /** @param gone fires when nobody waits for a lock any longer: waiting and requesting stop then. */
-  constructor(pool: Pool, gone: AbortSignal) {
-    this.#pool = pool
-    this.#gone = gone
+/**
+ * Runs `work` while no other request holds the upload; a request for it waits.
+ * @param gone fires when nobody waits for the upload any longer.
+ * @param work gets a signal that tells it to yield: another request wants the upload. Its reason is a 423.
+ * @throws ApiError 423 if the upload stays busy.
+ */
+export async function holdUpload<T>(
+  pool: Pool,
+  upload: string,
+  gone: AbortSignal,
+  work: (wanted: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const lease = randomUUID()
+  const deadline = performance.now() + WAIT_MS
+  // Also taken if the upload no longer exists: the caller finds out when it reads it.
+  while (!(await claimUpload.one(pool, upload, lease, LEASE_MS)).taken) {
+    if (gone.aborted || performance.now() > deadline) throw uploadBusy()
+    await askForUpload.run(pool, upload)
+    await delay(ASK_MS, undefined, { signal: gone }).catch(() => {})
   }
-
-  newLock(id: string): Lock {
-    return new UploadLock(this.#pool, id, this.#gone)
-  }
-
-  /**
-   * Runs `work` while no other request holds the upload; a request for it waits.
-   * @throws ApiError 423 if the upload stays busy.
-   */
-  async hold<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const lock = this.newLock(id)
-    await lock.lock(this.#gone, () => {})
-    try {
-      return await work()
-    } finally {
-      await lock.unlock()
-    }
+  const renewal = renewLease(pool, upload, lease)
+  try {
+    return await work(renewal.wanted)
+  } finally {
+    renewal.stop()
+    // If this fails, the lease expires by itself.
+    await releaseUploadLease.run(pool, upload, lease).catch(() => {})
   }
 }
 
-class UploadLock implements Lock {
-  readonly #pool: Pool
-  readonly #upload: string
-  readonly #gone: AbortSignal
-  readonly #id = randomUUID()
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(pool: Pool, upload: string, gone: AbortSignal) {
-    this.#pool = pool
-    this.#upload = upload
-    this.#gone = gone
+function renewLease(pool: Pool, upload: string, lease: string): { wanted: AbortSignal; stop(): void } {
+  const wanted = new AbortController()
+  let isOver = false
+  let drain: NodeJS.Timeout | undefined
+  const renew = async () => {
+    const { rows } = await renewUpload
+      .run(pool, upload, lease, LEASE_MS)
+      // The database is unavailable: nobody else can take the lease either, and it is renewed once the database is
+      // back.
+      .catch(() => ({ rows: [{ lease_wanted: false }] }))
+    if (isOver) return
+    // A lost lease expired while this process was stopped; its new holder wants this request to end.
+    if (!rows[0] || rows[0].lease_wanted) drain ??= setTimeout(() => wanted.abort(uploadBusy()), DRAIN_MS)
+    if (rows[0]) timer = setTimeout(renew, RENEW_MS)
   }
-
-  async lock(requestSignal: AbortSignal, onWanted: RequestRelease): Promise<void> {
-    const signal = AbortSignal.any([requestSignal, this.#gone])
-    const deadline = performance.now() + WAIT_MS
-    while (!(await this.#take())) {
-      if (signal.aborted || performance.now() > deadline) throw uploadBusy()
-      await askForUpload.run(this.#pool, this.#upload)
-      await delay(ASK_MS, undefined, { signal }).catch(() => {})
-    }
-    this.#renewLater(onWanted)
+  let timer = setTimeout(renew, RENEW_MS)
+  const stop = () => {
+    isOver = true
+    clearTimeout(timer)
+    clearTimeout(drain)
   }
-
-  async unlock(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    await releaseUploadLease
-      .run(this.#pool, this.#upload, this.#id)
-      // The lease then expires by itself.
-      .catch(() => {})
-  }
-
-  /** Also true if the upload no longer exists: the caller finds out when it reads it. */
-  async #take(): Promise<boolean> {
-    const row = await claimUpload.one(this.#pool, this.#upload, this.#id, LEASE_MS)
-    return row.taken
-  }
-
-  #renewLater(onWanted: RequestRelease): void {
-    const timer = setTimeout(async () => {
-      const { rows } = await renewUpload
-        .run(this.#pool, this.#upload, this.#id, LEASE_MS)
-        // The database is unavailable: nobody else can take the lease either, and it is renewed once the database is
-        // back.
-        .catch(() => ({ rows: [{ lease_wanted: false }] }))
-      if (this.#timer !== timer) return
-      // A lost lease expired while this process was stopped; its new holder wants this request to end.
-      if (!rows[0] || rows[0].lease_wanted) await onWanted()
-      if (rows[0]) this.#renewLater(onWanted)
-    }, RENEW_MS)
-    this.#timer = timer
-  }
+  return { wanted: wanted.signal, stop }
 }

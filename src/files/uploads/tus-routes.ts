@@ -83,8 +83,8 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       success: { status: 204, description: '`Tus-Version`, `Tus-Extension`, and the CORS headers.' },
       // An alias has parameters, which may fail to decode.
       errors: [400],
-      async handle({ req, res }) {
-        await uploads.options(req, res)
+      async handle({ res }) {
+        uploads.options(res)
         return undefined
       },
     }),

@@ -2,7 +2,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Upload as TusUpload } from '@tus/server'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import {
@@ -48,7 +47,7 @@ export interface Upload {
   /** The owner of that key, with the current plan; null if the owner may no longer upload. */
   uploader: Uploader | null
   length: number
-  /** Bytes that count against the plan; see `tus-room.ts`. */
+  /** Bytes that count against the plan; see `tus-write.ts`. */
   counted: number
   /** The Upload-Metadata header. */
   metadata: string
@@ -198,19 +197,5 @@ export async function removeAbandonedUploads(
       SELECT id FROM upload WHERE id = ANY(${batch}::uuid[]) AND cid IS NULL AND refusal IS NULL`
     const unfinished = new Set(rows.map(({ id }) => id))
     for (const id of batch) if (!unfinished.has(id)) await rm(join(dir, id), { force: true })
-  }
-}
-
-/** Adapts the row to the form that the protocol library reads. The row is written before the file. */
-export function protocolRows(pool: Pool, prisma: PrismaClient, expiryMs: number) {
-  return {
-    async get(id: string) {
-      const upload = await readUpload(pool, id)
-      if (!upload) return undefined
-      const created = new Date(upload.expiresAt.getTime() - expiryMs)
-      return { id, size: upload.length, offset: 0, creation_date: created.toISOString() } as TusUpload
-    },
-    async set() {},
-    delete: (id: string) => deleteUpload(prisma, id),
   }
 }

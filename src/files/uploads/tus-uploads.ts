@@ -1,15 +1,12 @@
 /**
- * Resumable uploads (tus 1.0.0). `@tus/server` implements the protocol and `FileStore` writes the bytes, one file per
- * upload; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
+ * Resumable uploads (tus 1.0.0). The bytes of each upload are in a file; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
  * next request, and a process that dies loses nothing that was acknowledged.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { rm, stat, truncate } from 'node:fs/promises'
+import { rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { FileStore } from '@tus/file-store'
-import { Server } from '@tus/server'
 import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
@@ -28,34 +25,30 @@ import { Allowance, overPlanStorage } from './allowance.ts'
 import { publishQuotaReached, type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
-  announcedBytes,
-  boundIdle,
   checkOffered,
   checkPieceType,
   drain,
+  hasPiece,
   readLength,
   readNumber,
+  setFeatures,
   setHeaders,
   speaksTus,
-  takeAnswer,
-  toWebRequest,
 } from './tus-http.ts'
 import { importUpload } from './tus-import.ts'
-import { UploadLocker, uploadBusy, WAIT_MS } from './tus-lease.ts'
+import { holdUpload, uploadBusy, WAIT_MS } from './tus-lease.ts'
 import { CID_VERSION_OPTION, readDetails } from './tus-metadata.ts'
-import { withRoom } from './tus-room.ts'
 import {
   beginUpload,
   deleteUpload,
   endUpload,
-  mayNotUpload,
   type Outcome,
   openUpload,
-  protocolRows,
   readUpload,
   type Upload,
   type UploadCaller,
 } from './tus-rows.ts'
+import { type GrowingUpload, stored, writePiece } from './tus-write.ts'
 
 export interface ResumableUploadOptions {
   pool: Pool
@@ -83,35 +76,15 @@ interface Address {
 export const isResumable = ({ headers }: Request): boolean =>
   headers['upload-length'] !== undefined || headers['upload-defer-length'] !== undefined
 
-/** How long a request that was told to yield may take before its connection is cut. */
-const DRAIN_MS = 1000
-
 export class ResumableUploads {
   readonly #options: ResumableUploadOptions
-  readonly #server: Server
   readonly #closing = new AbortController()
   /** Imports in progress in this process. */
   readonly #imports = new Map<string, Promise<Outcome>>()
 
   constructor(options: ResumableUploadOptions) {
-    const { pool, prisma, dir, expiryMs } = options
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    mkdirSync(options.dir, { recursive: true, mode: 0o700 })
     this.#options = options
-    const datastore = new FileStore({
-      directory: dir,
-      expirationPeriodInMilliseconds: expiryMs,
-      configstore: protocolRows(pool, prisma, expiryMs),
-    })
-    datastore.extensions = ['creation', 'creation-with-upload', 'termination', 'expiration']
-    this.#server = new Server({
-      path: '/',
-      datastore,
-      locker: (request) => new UploadLocker(pool, AbortSignal.any([request.signal, this.#closing.signal])),
-      onResponseError: (_request, error) =>
-        error instanceof ApiError ? { status_code: error.status, body: error.message } : undefined,
-      lockDrainTimeout: DRAIN_MS,
-      namingFunction: ({ url }) => new URL(url).pathname.slice(1),
-    })
   }
 
   /**
@@ -157,13 +130,15 @@ export class ResumableUploads {
       storageBytes,
     })
     const upload = { id, length, uploader: grant.uploader, counted: 0 }
-    const received = await this.#answerByProtocol(req, res, upload, 0, gone).catch(async (error) => {
+    const received = await this.#receiveFirst(req, upload, gone).catch(async (error) => {
       await this.#remove(id)
       throw error
     })
     if (gone.aborted && received < length) return this.#remove(id)
-    const outcome = received === length ? await this.#finishCreation(id, res) : null
+    const outcome = received === length ? await this.#finishCreation(id) : null
     if (outcome) setOutcome(res, outcome)
+    else res.set('Upload-Expires', new Date(Date.now() + expiryMs).toUTCString())
+    if (hasPiece(req)) res.set('Upload-Offset', `${received}`)
     res
       .location(`${apiBase(req, publicUrl)}/v3/files/tus/${id}/${token}`)
       .status(201)
@@ -174,13 +149,12 @@ export class ResumableUploads {
    * Finishes an upload whose bytes arrived with its creation. If that fails, nothing stays, because nobody knows its
    * URL.
    */
-  async #finishCreation(id: string, res: Response): Promise<Outcome> {
+  async #finishCreation(id: string): Promise<Outcome> {
     try {
       return await this.#finish(id)
     } catch (error) {
       // An import that takes longer than the request continues.
       if (!this.#imports.has(id)) await this.#remove(id)
-      res.removeHeader('location')
       throw error
     }
   }
@@ -197,13 +171,14 @@ export class ResumableUploads {
     checkPieceType(req)
     await beginEntryOf(res, upload)
     const receive = async () => {
-      let outcome = upload.outcome
-      let received = outcome ? upload.length : await this.#makeReady(upload, req, gone)
-      // Everything has arrived: the client missed the response, and sends the end of its upload again.
-      if (received === upload.length) await drain(req)
-      else received = await this.#answerByProtocol(req, res, upload, received, gone)
-      if (received === upload.length) outcome ??= await this.#finish(id)
+      let { outcome } = upload
+      const received = outcome ? upload.length : await this.#receivePiece(req, upload, gone)
+      const isWhole = received === upload.length
+      // Everything had arrived before: the client missed the response, and sends the end of its upload again.
+      if (isWhole && !req.complete) await drain(req)
+      if (isWhole) outcome ??= await this.#finish(id)
       if (outcome) setOutcome(res, outcome)
+      else res.set('Upload-Expires', upload.expiresAt.toUTCString())
       res.set('Upload-Offset', `${received}`).status(204).end()
     }
     const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
@@ -250,8 +225,8 @@ export class ResumableUploads {
   }
 
   /** Handles OPTIONS: the supported parts of the protocol. */
-  async options(req: Request, res: Response): Promise<void> {
-    await takeAnswer(await this.#server.handleWeb(toWebRequest(req, ADDRESS)), res)
+  options(res: Response): void {
+    setFeatures(res)
     res.status(204).end()
   }
 
@@ -270,10 +245,10 @@ export class ResumableUploads {
     await deleteUpload(this.#options.prisma, id)
   }
 
-  /** Runs `work` while no request writes to the upload; a writing request is told to yield. */
-  #hold<T>(id: string, gone: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  /** See {@link holdUpload}. */
+  #hold<T>(id: string, gone: AbortSignal | undefined, work: (wanted: AbortSignal) => Promise<T>): Promise<T> {
     const signals = [this.#closing.signal, ...(gone ? [gone] : [])]
-    return new UploadLocker(this.#options.pool, AbortSignal.any(signals)).hold(id, work)
+    return holdUpload(this.#options.pool, id, AbortSignal.any(signals), work)
   }
 
   /** The number of bytes that have arrived. @throws ApiError 410 if they are lost. */
@@ -289,62 +264,39 @@ export class ResumableUploads {
     }
   }
 
-  /**
-   * Counts the received bytes before more are accepted. A client that does not use the tus protocol resends a partly
-   * received piece from its beginning, and could never continue. For such a client, the received part is dropped.
-   * @throws ApiError 423 if another request delivered the whole piece while this one waited for it.
-   */
-  async #makeReady(upload: Upload, req: Request, gone: AbortSignal): Promise<number> {
-    const offset = readNumber(req, 'upload-offset')
-    const before = await this.#count(upload)
-    return this.#hold(upload.id, gone, async () => {
-      const received = await this.#count(upload)
-      if (speaksTus(req) || received === upload.length || offset >= received) return received
-      const isSentByOther = received > before && received === offset + Number(req.headers['content-length'])
-      if (isSentByOther) throw uploadBusy()
-      await truncate(this.#path(upload.id), offset)
-      return offset
-    })
+  /** Creates the file of a new upload, with the bytes in the creation request. Resolves to their number. */
+  async #receiveFirst(req: Request, upload: GrowingUpload, gone: AbortSignal): Promise<number> {
+    const { disk } = this.#options
+    await disk.admit()
+    await stored(disk, writeFile(this.#path(upload.id), ''))
+    if (!hasPiece(req)) return 0
+    return this.#hold(upload.id, gone, (wanted) => this.#write(req, upload, 0, [gone, wanted]))
   }
 
   /**
-   * Lets the protocol library respond. Resolves to the number of received bytes of the upload.
-   * @param received the number before.
-   * @throws ApiError 423 if the request had to yield to another one before its end, 403 `over_free_limit`, 507 while a
-   *   disk is down to its reserve.
+   * Adds a piece. Resolves to the number of received bytes; if all have arrived before, the piece is not read. A client
+   * that does not use the tus protocol resends a partly received piece from its beginning, and could never continue.
+   * For such a client, the received part is dropped.
+   * @throws ApiError 409 for a wrong offset, 423 if another request delivered the whole piece while this one waited for
+   *   it, and the errors of `writePiece`.
    */
-  async #answerByProtocol(
-    req: Request,
-    res: Response,
-    { id, length, uploader, counted }: Pick<Upload, 'id' | 'length' | 'uploader' | 'counted'>,
-    received: number,
-    gone: AbortSignal,
-  ): Promise<number> {
-    if (!uploader) throw mayNotUpload()
-    const bytes = Math.min(received + announcedBytes(req), length)
-    const { disk } = this.#options
-    await disk.admit(bytes - received)
-    let refusal: unknown
-    // Other uploads may write to the same disk at the same time.
-    const admit = () =>
-      disk.admit().catch((error) => {
-        refusal = error
-        throw error
-      })
-    const response = await withRoom(
-      this.#options,
-      { id, uploader, counted },
-      bytes,
-      async () => (await stat(this.#path(id))).size,
-      () =>
-        boundIdle(req, () => this.#server.handleWeb(toWebRequest(req, `${ADDRESS}${id}`, { gone, admit }))),
-    )
-    if (refusal) throw refusal
-    if (response.status >= 500) await disk.admit()
-    // The library would respond with 204 and fewer bytes, which not every client checks.
-    if (response.ok && response.headers.get('connection') === 'close') throw uploadBusy()
-    await takeAnswer(response, res)
-    return Number(response.headers.get('upload-offset') ?? 0)
+  async #receivePiece(req: Request, upload: Upload, gone: AbortSignal): Promise<number> {
+    const offset = readNumber(req, 'upload-offset')
+    const before = await this.#count(upload)
+    return this.#hold(upload.id, gone, async (wanted) => {
+      const received = await this.#count(upload)
+      if (received === upload.length) return received
+      if (offset < received && !speaksTus(req)) {
+        const isSentByOther = received > before && received === offset + Number(req.headers['content-length'])
+        if (isSentByOther) throw uploadBusy()
+        await truncate(this.#path(upload.id), offset)
+      } else if (offset !== received) throw new ApiError(409, 'offset', 'Upload-Offset conflict')
+      return this.#write(req, upload, offset, [gone, wanted])
+    })
+  }
+
+  #write(req: Request, upload: GrowingUpload, offset: number, stops: AbortSignal[]): Promise<number> {
+    return writePiece(this.#options, req, { ...upload, path: this.#path(upload.id) }, offset, stops)
   }
 
   /**
@@ -381,9 +333,6 @@ export class ResumableUploads {
     })
   }
 }
-
-/** A made-up host: the protocol library reads only the id at the end of the URL. */
-const ADDRESS = 'http://uploads/'
 
 /** @throws the ApiError with which the upload was rejected. */
 function setOutcome(res: Response, outcome: Outcome): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { UploadLocker } from '../../../src/files/uploads/tus-lease.ts'
+import { holdUpload } from '../../../src/files/uploads/tus-lease.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
@@ -24,7 +24,7 @@ it('a disconnected client stops waiting for its upload', async () => {
     [id, workspaceId, keyId],
   )
   const gone = new AbortController()
-  const held = new UploadLocker(pool, gone.signal).hold(id, async () => assert.fail('it was not free'))
+  const held = holdUpload(pool, id, gone.signal, async () => assert.fail('it was not free'))
   const wanted = async () =>
     (await pool.query<{ lease_wanted: boolean }>('SELECT lease_wanted FROM upload WHERE id = $1', [id]))
       .rows[0]?.lease_wanted

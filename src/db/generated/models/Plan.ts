@@ -768,7 +768,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      */
     maxFileBytes: bigint | null
     /**
-     * 403; pins by CID fail with `over_free_limit`. The same files, and `tus-room.ts` for each piece
+     * 403; pins by CID fail with `over_free_limit`. The same files, and `tus-write.ts` for each piece
      */
     storageBytes: bigint | null
     /**
