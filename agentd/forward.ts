@@ -1,17 +1,16 @@
 /** Forwards calls to a server on this machine: streams HTTP, and joins WebSockets. */
 import {
   Agent as HttpAgent,
-  type IncomingHttpHeaders,
   type IncomingMessage,
   type OutgoingHttpHeaders,
   request,
   type ServerResponse,
 } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { type Duplex, PassThrough, pipeline, type Readable, type Transform } from 'node:stream'
+import { PassThrough, type Transform } from 'node:stream'
 import { AgentdError, isErrno } from './agentd-errors.ts'
-import { passTo } from './pass-bytes.ts'
 import { TUNNEL_UPGRADE } from './protocol.ts'
+import { bodyFrame, hasBody, joinSockets, passTo, rawEndToEnd, switchingProtocols } from './relay.ts'
 import { type Call, refuseUpgrade } from './server.ts'
 
 /** A model may think for minutes before its first word; a connection that is idle for longer is dead. */
@@ -24,18 +23,6 @@ const CONNECT_MS = 10_000
 const KEPT_MS = 2000
 /** Idle connections to one port: as many as a few visitors' browsers open at once. */
 const MAX_KEPT = 16
-/** Headers that concern one connection only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
 /**
  * Reused connections, by port, so that none reaches another program. Node drops a connection if anything arrives
  * between two requests, or if its response was not read completely.
@@ -104,11 +91,7 @@ function askOver(
     agent,
     method: req.method,
     path: to.path,
-    headers: {
-      ...to.headers,
-      // Node adds framing to a body only for some methods; without framing the body would become the next request.
-      ...(req.headers['transfer-encoding'] && { 'transfer-encoding': 'chunked' }),
-    },
+    headers: { ...to.headers, ...bodyFrame(req) },
   })
   // The client has disconnected, or agentd stops. After a complete response this does nothing: the connection is kept
   // for reuse.
@@ -135,15 +118,12 @@ function askOver(
   return answered
 }
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
-  'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0
-
 /**
  * Requests a WebSocket and joins both connections. Reports all failures to the client.
  * @param first changes what the client sends.
  */
 export function forwardUpgrade(
-  socket: Duplex,
+  socket: Socket,
   head: Buffer,
   to: Destination,
   first: Transform = new PassThrough(),
@@ -170,12 +150,10 @@ export function forwardUpgrade(
     refuseUpgrade(socket, 'engine', `${to.name} answered ${answer.statusCode}`)
   })
   asked.once('upgrade', (answer, upstream, upstreamHead) => {
-    upstream.setTimeout(0)
-    const lines = pairs(answer.rawHeaders).map(([name, value]) => `${name}: ${value}`)
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
+    socket.write(switchingProtocols('websocket', rawEndToEnd(answer)))
     if (upstreamHead.length > 0) upstream.unshift(upstreamHead)
     socket.off('end', gone).off('close', gone)
-    join(socket, sent, upstream)
+    void joinSockets(socket, upstream, { from: sent, halfOpenMs: HALF_OPEN_MS })
   })
   asked.end()
 }
@@ -185,12 +163,12 @@ export function forwardUpgrade(
  * client.
  */
 export function forwardConnection(
-  socket: Duplex,
+  socket: Socket,
   head: Buffer,
   to: Pick<Destination, 'name' | 'addresses' | 'port'>,
 ): void {
   const onread = passTo(socket, () => upstream.resume())
-  const upstream: Socket = connect({ ...connection(to), noDelay: true, onread })
+  const upstream: Socket = connect({ ...connection(to), onread })
   const gone = () => upstream.destroy()
   const refuse = (error: Error) => refuseUpgrade(socket, 'not_ready', `${to.name}: ${error.message}`)
   socket.once('close', gone)
@@ -198,24 +176,10 @@ export function forwardConnection(
     // Nothing more to report: a close follows each error.
     upstream.off('error', refuse).on('error', () => {})
     socket.off('close', gone)
-    socket.write(
-      `HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: ${TUNNEL_UPGRADE}\r\n\r\n`,
-    )
+    socket.write(switchingProtocols(TUNNEL_UPGRADE))
     if (head.length > 0) socket.unshift(head)
-    join(socket, socket, upstream)
+    void joinSockets(socket, upstream, { halfOpenMs: HALF_OPEN_MS })
   })
-}
-
-/** The headers to forward: end-to-end headers that `keep` accepts. */
-export function endToEnd(
-  headers: IncomingHttpHeaders,
-  keep: (name: string) => boolean = () => true,
-): IncomingHttpHeaders {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
-  const passed: IncomingHttpHeaders = {}
-  for (const name in headers)
-    if (!HOP_BY_HOP.has(name) && !named.includes(name) && keep(name)) passed[name] = headers[name]
-  return passed
 }
 
 const connection = ({ addresses, port }: Pick<Destination, 'addresses' | 'port'>) => ({
@@ -233,22 +197,3 @@ const connection = ({ addresses, port }: Pick<Destination, 'addresses' | 'port'>
     else done(null, found[0]?.address ?? '', found[0]?.family)
   },
 })
-
-/** Passes bytes both ways until one side has ended; each side waits for a slower one. */
-function join(socket: Duplex, sent: Readable, upstream: Duplex): void {
-  const close = () => {
-    socket.destroy()
-    upstream.destroy()
-  }
-  const ended = (error: unknown) => {
-    if (error) close()
-    else setTimeout(close, HALF_OPEN_MS).unref()
-  }
-  socket.once('close', close)
-  pipeline(sent, upstream, ended)
-  pipeline(upstream, socket, ended)
-}
-
-function pairs(raw: string[]): [string, string][] {
-  return raw.flatMap((name, i) => (i % 2 === 0 ? [[name, raw[i + 1] ?? ''] as [string, string]] : []))
-}

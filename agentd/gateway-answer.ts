@@ -3,12 +3,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Transform, type TransformCallback } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { AgentdError } from './agentd-errors.ts'
-import { endToEnd } from './forward.ts'
 import { isObject } from './json.ts'
 import type { Log } from './logs.ts'
 import { explainFailure } from './model.ts'
-import { passBody } from './pass-body.ts'
 import { NO_MODEL } from './protocol.ts'
+import { endToEnd, passBody } from './relay.ts'
 
 /** Silence after which a comment is sent: proxies close idle connections, some after a minute. */
 const KEEP_ALIVE_MS = 15_000
@@ -34,7 +33,7 @@ export async function passGatewayAnswer(
     // A tool may run for longer than a connection may be silent; a gateway that ends closes the connection.
     answer.setTimeout(0)
     res.writeHead(statusCode, endToEnd(headers))
-    return passBody(answer, res, new EventStreamPass(explain))
+    return passBody(answer, res, { through: new EventStreamPass(explain) })
   }
   const isError = statusCode >= 400 && type.startsWith('application/json')
   if (!isError || !(Number(headers['content-length']) <= ERROR_BYTES)) {

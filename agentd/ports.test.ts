@@ -249,6 +249,14 @@ test('a tunnel passes every byte in order, even to a slow client', async (t) => 
   assert.ok(Buffer.concat(chunks).equals(sent))
 })
 
+test('agentd closes upgraded connections when it stops', async () => {
+  const stopped = await serveAgentd([portService], gateway)
+  const socket = await tunnel(port, stopped)
+  const isClosed = once(socket.resume(), 'close')
+  await stopped.close()
+  await isClosed
+})
+
 test('a tunnel leads to neither agentd, the gateway, nor a port without a listener', async () => {
   for (const other of [agentd.port, gateway.port, 80, 0])
     await assert.rejects(tunnel(other), { message: '400 bad_request' }, String(other))
@@ -256,9 +264,9 @@ test('a tunnel leads to neither agentd, the gateway, nor a port without a listen
 })
 
 /** @throws Error with agentd's status and code. */
-async function tunnel(to: number): Promise<Socket> {
-  const headers = { ...agentd.headers, connection: 'Upgrade', upgrade: TUNNEL_UPGRADE }
-  const asked = request({ port: agentd.port, path: `/v1/tunnel/${to}`, headers }).end()
+async function tunnel(to: number, through = agentd): Promise<Socket> {
+  const headers = { ...through.headers, connection: 'Upgrade', upgrade: TUNNEL_UPGRADE }
+  const asked = request({ port: through.port, path: `/v1/tunnel/${to}`, headers }).end()
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
   asked.once('upgrade', (_response, socket, head) => {
     if (head.length > 0) socket.unshift(head)

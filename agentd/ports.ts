@@ -1,10 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
-import { type Destination, endToEnd, forwardCall, forwardConnection, forwardUpgrade } from './forward.ts'
-import { passBody } from './pass-body.ts'
+import { type Destination, forwardCall, forwardConnection, forwardUpgrade } from './forward.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from './protocol.ts'
-import { type Agent, refuseUpgrade, type Service } from './server.ts'
+import { endToEnd, passBody } from './relay.ts'
+import type { Agent, Service } from './server.ts'
 
 const PATH = '/v1/port/*'
 const TUNNEL_PATH = '/v1/tunnel/*'
@@ -16,8 +15,6 @@ const LOOPBACK = ['127.0.0.1', '::1']
 
 /** `/v1/port/<port>`: HTTP and WebSockets of the agent's own programs. */
 export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
-  const tunnels = new Set<Duplex>()
-
   /** @throws AgentdError bad_request */
   function programAt(req: IncomingMessage, rest: string): Pick<Destination, 'name' | 'addresses' | 'port'> {
     const port = /^\d{4,5}$/.test(rest) ? Number(rest) : 0
@@ -37,24 +34,6 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
     return { ...program, path, headers: forProgram(req) }
   }
 
-  /** An upgrade whose connection `join` takes. */
-  const upgrade = (
-    path: string,
-    join: (req: IncomingMessage, rest: string, socket: Duplex, head: Buffer) => void,
-  ): NonNullable<Service['upgrades']>[number] => ({
-    path,
-    handle({ req, rest }, socket, head) {
-      try {
-        join(req, rest, socket, head)
-        tunnels.add(socket)
-        socket.once('close', () => tunnels.delete(socket))
-      } catch (error) {
-        if (!(error instanceof AgentdError)) throw error
-        refuseUpgrade(socket, error.code, error.message)
-      }
-    },
-  })
-
   return {
     routes: [
       {
@@ -64,14 +43,15 @@ export function portService({ gateway }: Pick<Agent, 'gateway'>): Service {
       },
     ],
     upgrades: [
-      upgrade(PATH, (req, rest, socket, head) => forwardUpgrade(socket, head, destination(req, rest))),
-      upgrade(TUNNEL_PATH, (req, rest, socket, head) =>
-        forwardConnection(socket, head, programAt(req, rest)),
-      ),
+      {
+        path: PATH,
+        handle: ({ req, rest }, socket, head) => forwardUpgrade(socket, head, destination(req, rest)),
+      },
+      {
+        path: TUNNEL_PATH,
+        handle: ({ req, rest }, socket, head) => forwardConnection(socket, head, programAt(req, rest)),
+      },
     ],
-    async stop() {
-      for (const socket of tunnels) socket.destroy()
-    },
   }
 }
 

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
-import { type Duplex, Transform } from 'node:stream'
+import { Transform } from 'node:stream'
 import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
-import { type Destination, endToEnd, forwardCall, forwardUpgrade } from './forward.ts'
+import { type Destination, forwardCall, forwardUpgrade } from './forward.ts'
 import { passGatewayAnswer } from './gateway-answer.ts'
 import { BROWSER_HEADER } from './protocol.ts'
-import { type Agent, type GatewayHandle, refuseUpgrade, type Service } from './server.ts'
+import { endToEnd } from './relay.ts'
+import type { Agent, GatewayHandle, Service } from './server.ts'
 
 /**
  * Headers that the gateway must not get. It trusts clients on its own machine unless they look like a browser, or as if
@@ -16,7 +17,6 @@ const NOT_FOR_THE_GATEWAY =
 
 /** `/v1/gateway/*`: the gateway's HTTP and WebSocket, with its token instead of the client's. */
 export function proxyService({ gateway, log }: Agent): Service {
-  const tunnels = new Set<Duplex>()
   return {
     routes: [
       {
@@ -38,11 +38,7 @@ export function proxyService({ gateway, log }: Agent): Service {
       {
         path: '/v1/gateway/*',
         handle({ req, rest, url }, socket, head) {
-          const { port, token, state } = gateway
-          if (state !== 'ready' || token === null)
-            return refuseUpgrade(socket, 'not_ready', 'the gateway is not ready')
-          tunnels.add(socket)
-          socket.once('close', () => tunnels.delete(socket))
+          const { port, token } = readyGateway(gateway)
           // No compression, because the first message has to be read.
           const { 'sec-websocket-extensions': _compression, ...headers } = forGateway(
             req.headers,
@@ -59,9 +55,6 @@ export function proxyService({ gateway, log }: Agent): Service {
         },
       },
     ],
-    async stop() {
-      for (const socket of tunnels) socket.destroy()
-    },
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import { AgentdError } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
@@ -75,8 +75,8 @@ export interface Route {
 interface Upgrade {
   /** Path as in {@link Route}. */
   path: string
-  /** Owns the socket from now on, including its errors; the token has been checked. */
-  handle(call: { req: IncomingMessage; url: URL; rest: string }, socket: Duplex, head: Buffer): void
+  /** Owns the socket from now on; the token has been checked. @throws AgentdError, which refuses the upgrade. */
+  handle(call: { req: IncomingMessage; url: URL; rest: string }, socket: Socket, head: Buffer): void
 }
 
 export interface Service {
@@ -98,6 +98,8 @@ export class AgentdServer {
   readonly #tokenHash: Buffer
   readonly #routes: Route[]
   readonly #upgrades: Upgrade[]
+  /** Connections of upgrades, which Node's server no longer closes. */
+  readonly #upgraded = new Set<Socket>()
   readonly #log: Log
   readonly #stopped = new AbortController()
   /**
@@ -118,7 +120,7 @@ export class AgentdServer {
       keepAliveTimeout: KEEP_ALIVE_MS,
     })
     this.#http.on('request', (req, res) => void this.#answer(req, res))
-    this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket, head))
+    this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket as Socket, head))
     // A request that cannot be parsed ends its connection without a response.
     this.#http.on('clientError', (_error, socket) => socket.destroy())
   }
@@ -144,6 +146,7 @@ export class AgentdServer {
     this.#stopped.abort()
     const closed = new Promise<void>((resolve) => this.#http.close(() => resolve()))
     this.#http.closeAllConnections()
+    for (const socket of this.#upgraded) socket.destroy()
     await closed
   }
 
@@ -194,8 +197,10 @@ export class AgentdServer {
     sendJson(res, status, { error: code, message })
   }
 
-  #upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+  #upgrade(req: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', () => socket.destroy())
+    this.#upgraded.add(socket)
+    socket.once('close', () => this.#upgraded.delete(socket))
     try {
       this.#authorize(req)
       const url = requestUrl(req)
@@ -237,7 +242,7 @@ function findRoute<T extends { path: string; method?: string }>(
 }
 
 /** Refuses an upgrade and ends the connection. */
-export function refuseUpgrade(socket: Duplex, code: keyof typeof AGENTD_ERRORS, message: string): void {
+export function refuseUpgrade(socket: Socket, code: keyof typeof AGENTD_ERRORS, message: string): void {
   const body = JSON.stringify({ error: code, message })
   const head = [
     `HTTP/1.1 ${AGENTD_ERRORS[code]} Refused`,

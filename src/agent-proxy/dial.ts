@@ -3,7 +3,7 @@ import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { type BlockList, isIP, connect as openSocket, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { passTo } from '../../agentd/pass-bytes.ts'
+import { passTo } from '../../agentd/relay.ts'
 import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
 import { type Destination, formatDestination } from './destination.ts'
 

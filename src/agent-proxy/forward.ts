@@ -1,10 +1,9 @@
 /** Plain HTTP through the proxy: one request or one WebSocket upgrade, on its own connection. */
 import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { pipeline } from 'node:stream/promises'
+import { joinSockets, passBody, rawEndToEnd, switchingProtocols } from '../../agentd/relay.ts'
 import { type Destination, formatDestination } from './destination.ts'
 import { ProxyError } from './dial.ts'
-import { joinSockets } from './listener.ts'
 
 export interface ForwardOptions {
   destination: Destination
@@ -48,23 +47,21 @@ export async function forward(
   if (options.upgrade && upgradeHead) {
     const { client, head } = options.upgrade
     res.detachSocket(client)
-    client.write(switchingProtocols(response), 'latin1')
+    client.write(switchingProtocols(response.headers.upgrade ?? '', [...rawEndToEnd(response), ...VIA]))
     client.write(upgradeHead)
     upstream.write(head)
-    return joinSockets(client, upstream, idleMs)
+    return joinSockets(client, upstream, { idleMs })
   }
   // The upstream may respond before the body ends. The rest must not be parsed as the next request.
   if (!req.complete) res.shouldKeepAlive = false
   res.sendDate = false
   try {
-    const headers = [...withoutHopByHop(response.rawHeaders), ...VIA]
+    const headers = [...rawEndToEnd(response), ...VIA]
     res.writeHead(response.statusCode ?? 0, response.statusMessage ?? '', headers)
   } catch (error) {
     throw new ProxyError(502, `${name} sent no valid response: ${(error as Error).message}`)
   }
-  await pipeline(response, res).catch(() => {
-    // The response was cut short. The client notices, because its connection is closed too.
-  })
+  await passBody(response, res)
 }
 
 interface UpstreamResponse {
@@ -104,7 +101,7 @@ function openRequest(req: IncomingMessage, options: ForwardOptions): ClientReque
       headers: [
         'Host',
         host,
-        ...withoutHopByHop(req.rawHeaders, ['host', 'expect']),
+        ...rawEndToEnd(req, (name) => name !== 'host' && name !== 'expect'),
         ...VIA,
         ...framing,
         'Connection',
@@ -114,51 +111,4 @@ function openRequest(req: IncomingMessage, options: ForwardOptions): ClientReque
   } catch (error) {
     throw new ProxyError(400, `The request cannot be passed on: ${(error as Error).message}`)
   }
-}
-
-function switchingProtocols(response: IncomingMessage): string {
-  const headers = [...withoutHopByHop(response.rawHeaders), ...VIA]
-  headers.push('Connection', 'Upgrade', 'Upgrade', response.headers.upgrade ?? '')
-  const lines = headers.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`)).join('')
-  return `HTTP/1.1 101 Switching Protocols\r\n${lines}\r\n`
-}
-
-// The parts of an HTTP/1.1 message that a proxy passes on (RFC 9110, 7.6).
-
-/** Headers as Node has them raw: name, value, name, value. Their order and repeated ones are kept. */
-type RawHeaders = readonly string[]
-
-/** For one connection only (RFC 9110, 7.6.1). The next connection gets its own body framing. */
-const HOP_BY_HOP = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authentication-info',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
-
-/** The headers to forward: all except hop-by-hop headers, those that `Connection` names, and those in `alsoDropped`. */
-export function withoutHopByHop(headers: RawHeaders, alsoDropped: readonly string[] = []): string[] {
-  const dropped = new Set([...HOP_BY_HOP, ...alsoDropped])
-  for (const [name, value] of pairs(headers)) {
-    if (name.toLowerCase() !== 'connection') continue
-    for (const option of value.split(',')) dropped.add(option.trim().toLowerCase())
-  }
-  // A malicious `Connection` could name it, and the body would lose its length.
-  dropped.delete('content-length')
-  return pairs(headers)
-    .filter(([name]) => !dropped.has(name.toLowerCase()))
-    .flat()
-}
-
-function pairs(headers: RawHeaders): [name: string, value: string][] {
-  return Array.from({ length: headers.length / 2 }, (_, i) => [
-    headers[2 * i] ?? '',
-    headers[2 * i + 1] ?? '',
-  ])
 }

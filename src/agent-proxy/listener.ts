@@ -1,9 +1,9 @@
 /** A proxy's server on one address, with bounded heads and connections, CONNECT and upgrades, and graceful shutdown. */
-import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import { pipeline } from 'node:stream/promises'
+import { joinSockets } from '../../agentd/relay.ts'
 import { type Binding, bind, bindSocket } from '../lib/net/bind.ts'
-import { isWebSocket } from '../lib/net/websocket.ts'
+import { detachedResponse, isWebSocket } from '../lib/net/websocket.ts'
 import type { ProxyError } from './dial.ts'
 
 export type ExchangeKind = 'request' | 'upgrade' | 'connect'
@@ -121,18 +121,8 @@ export class Listener {
   }
 
   #detached(kind: 'upgrade' | 'connect', req: IncomingMessage, detached: Detached): void {
-    const { client } = detached
-    const res = new ServerResponse(req)
-    res.shouldKeepAlive = false
-    try {
-      res.assignSocket(client)
-    } catch {
-      // Sent after a request that is still unanswered: responding now would break the order.
-      client.destroy()
-      return
-    }
-    res.once('finish', () => client.destroySoon())
-    void this.#options.exchange(kind, req, res, detached)
+    const res = detachedResponse(req, detached.client)
+    if (res) void this.#options.exchange(kind, req, res, detached)
   }
 }
 
@@ -146,7 +136,7 @@ export async function openTunnel(
   res.detachSocket(client)
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
   upstream.write(head)
-  await joinSockets(client, upstream, idleMs)
+  await joinSockets(client, upstream, { idleMs })
 }
 
 /** Sends a refusal and ends the connection. */
@@ -166,22 +156,4 @@ function refuseMalformed(error: NodeJS.ErrnoException, client: Socket): void {
   const text = `${STATUS_CODES[status]}\n`
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}`
   client.end(`${head}\r\nConnection: close\r\n\r\n${text}`, () => client.destroy())
-}
-
-const KEEP_ALIVE_MS = 60_000
-
-/**
- * Joins two connections, and resolves when both are closed. Each direction ends on its own. A connection that breaks
- * takes the other with it, and both end if nothing passes for `idleMs`.
- */
-export async function joinSockets(client: Socket, upstream: Socket, idleMs: number): Promise<void> {
-  for (const socket of [client, upstream]) {
-    // Detects a silently dead peer sooner than the idle limit does.
-    socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    socket.setNoDelay(true)
-    socket.setTimeout(idleMs, () => socket.destroy())
-  }
-  await Promise.allSettled([pipeline(client, upstream), pipeline(upstream, client)])
-  client.destroy()
-  upstream.destroy()
 }

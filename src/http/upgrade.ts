@@ -3,8 +3,9 @@
  * errors work the same for both. A handler that wants the connection takes it; every other response rejects the
  * upgrade.
  */
-import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { detachedResponse } from '../lib/net/websocket.ts'
 
 /** A connection, and the bytes that the client sent after its request. */
 export interface Upgrade {
@@ -20,20 +21,8 @@ export function serveUpgrades(server: Server, app: RequestListener): void {
     const socket = duplex as Socket
     // Node only handles errors of a connection until an upgrade. A close event follows each error.
     socket.on('error', () => {})
-    const res = new ServerResponse(req)
-    res.shouldKeepAlive = false
-    try {
-      res.assignSocket(socket)
-    } catch {
-      // Sent while an earlier request has no response yet: a response now would be out of order.
-      socket.destroy()
-      return
-    }
-    res.once('finish', () => {
-      // Unread bytes would make the connection end in a reset, before the client has seen the response.
-      socket.resume()
-      socket.destroySoon()
-    })
+    const res = detachedResponse(req, socket)
+    if (!res) return
     upgrades.set(req, { socket, head })
     toOriginForm(req)
     app(req, res)

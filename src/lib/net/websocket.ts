@@ -1,10 +1,33 @@
 /** The parts of WebSockets (RFC 6455) that a proxy needs to know when it forwards their bytes. */
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 /** True for a WebSocket request. Other upgrades (h2c) are optional: clients continue without them. */
 export function isWebSocket(req: IncomingMessage): boolean {
   const bodiless = !('content-length' in req.headers || 'transfer-encoding' in req.headers)
   return bodiless && req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/**
+ * A response to a request whose connection Node's server has released, for an upgrade or a CONNECT. If an earlier
+ * request on the connection has no response yet, a response would be out of order: closes the connection instead, and
+ * returns undefined.
+ */
+export function detachedResponse(req: IncomingMessage, socket: Socket): ServerResponse | undefined {
+  const res = new ServerResponse(req)
+  res.shouldKeepAlive = false
+  try {
+    res.assignSocket(socket)
+  } catch {
+    socket.destroy()
+    return undefined
+  }
+  res.once('finish', () => {
+    // Unread bytes would make the connection end in a reset, before the client has seen the response.
+    socket.resume()
+    socket.destroySoon()
+  })
+  return res
 }
 
 /** The reason why a connection is closed (RFC 6455, 7.4.1, and IANA's registry). */

@@ -13,7 +13,6 @@ import { AGENT_ID } from '../../lib/agent-id.ts'
 import type { CloseCode } from '../../lib/net/websocket.ts'
 import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
-import { joinSockets } from '../joined-sockets.ts'
 import {
   isNavigation,
   readCredential,
@@ -103,7 +102,11 @@ function answer(parts: AgentHostParts, admitted: AdmittedToHost): Promise<void> 
   if (target.kind === 'logs')
     return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
   if (isUpgrade(req))
-    return holdSocket(parts, admitted, (signal) => openChat({ ...request, signal }, joinSockets))
+    return holdSocket(parts, admitted, async (signal) => {
+      const sockets = await openChat({ ...request, signal })
+      sockets?.passUp()
+      return sockets
+    })
   return askGateway(parts, admitted, target.path + queryOf(req.url))
 }
 

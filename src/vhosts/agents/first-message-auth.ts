@@ -15,7 +15,7 @@ import { authenticateRequest } from '../../http/route.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode, textFrame } from '../../lib/net/websocket.ts'
 import { parseJson } from '../../lib/read.ts'
-import { openSockets, type SocketBridge } from '../joined-sockets.ts'
+import type { SocketBridge } from '../socket-bridge.ts'
 import { type FirstMessage, readFirstMessage } from './first-message.ts'
 import type { PageParts } from './page.ts'
 import { openChat } from './sockets.ts'
@@ -75,11 +75,10 @@ export async function chatWithStranger(parts: GreetingParts, stranger: Stranger)
   }
   const greet = async () => {
     const browser: Record<string, string> = req.headers.origin ? { [BROWSER_HEADER]: '1' } : {}
-    const opened = await openChat({ agentd, agent, req, res, signal: opening.signal }, openSockets, browser)
-    if (!opened) return undefined
-    sockets = opened.sockets
+    sockets = await openChat({ agentd, agent, req, res, signal: opening.signal }, browser)
+    if (!sockets) return undefined
     if (ended) sockets.end(...ended)
-    const first = await readFirstMessage(opened.client, opened.head)
+    const first = await readFirstMessage(sockets.client, sockets.head)
     return first && { first, principal: await admit(first) }
   }
   try {

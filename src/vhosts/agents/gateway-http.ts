@@ -1,8 +1,8 @@
 /** HTTP to an agent's gateway: forwards a request with its relevant headers, and streams the response back. */
 import type { IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
-import { passBody } from '../../../agentd/pass-body.ts'
 import { AGENTD_ERRORS } from '../../../agentd/protocol.ts'
+import { passBody } from '../../../agentd/relay.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { parseAgentdError, readBounded } from '../../agents/agentd-answer.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
@@ -102,11 +102,7 @@ async function passToGateway({ agentd, agent, req, res, signal }: Exchange, path
   res.status(response.statusCode ?? 502)
   for (const [name, value] of Object.entries(picked(response, RESPONSE_HEADERS))) res.setHeader(name, value)
   if (mayBeAgentd(response)) return void res.end(await readGatewayError(agent, response))
-  response.setTimeout(IDLE_MS, () => response.destroy())
-  res.setTimeout(IDLE_MS, () => res.destroy())
-  signal.addEventListener('abort', () => res.destroy(), { once: true })
-  // A truncated response also ends the client's connection, so that the client notices.
-  await passBody(response, res)
+  await passBody(response, res, { idleMs: IDLE_MS, signal })
 }
 
 function picked({ headers }: IncomingMessage, names: RegExp): Record<string, string> {

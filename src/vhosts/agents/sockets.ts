@@ -11,7 +11,7 @@ import { jsonLines } from '../../agents/agentd-stream.ts'
 import { ApiError } from '../../errors.ts'
 import { takeUpgrade } from '../../http/upgrade.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
-import type { JoinRequest } from '../joined-sockets.ts'
+import { openBridge, type SocketBridge } from '../socket-bridge.ts'
 
 const NOT_READY = ['unreachable', 'not_ready', 'timeout']
 /** Headers that the client determines; the others are between agentd and the gateway. */
@@ -36,24 +36,17 @@ export interface SocketRequest {
  * Opens the gateway's WebSocket for a client that requests an upgrade. If the gateway is not ready, the socket is
  * closed with 1013.
  * @param more headers for agentd.
- * @returns the result of `open`, or undefined if the socket was already closed.
+ * @returns undefined if the socket was already closed.
  * @throws ApiError 502 if the gateway rejects the upgrade.
  */
-export async function openChat<T>(
-  { agent, req, res, ...rest }: SocketRequest,
-  open: (request: JoinRequest) => Promise<T | undefined>,
+export async function openChat(
+  request: SocketRequest,
   more: Record<string, string> = {},
-): Promise<T | undefined> {
+): Promise<SocketBridge | undefined> {
+  const { agent, req, res } = request
   if (agent.status !== 'running') return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
   try {
-    return await open({
-      ...rest,
-      agent,
-      req,
-      res,
-      path: '/v1/gateway/',
-      headers: { ...forwarded(req), ...more },
-    })
+    return await openBridge({ ...request, path: '/v1/gateway/', headers: { ...forwarded(req), ...more } })
   } catch (error) {
     if (!(error instanceof AgentdError)) throw error
     if (NOT_READY.includes(error.code))

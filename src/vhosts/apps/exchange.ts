@@ -2,8 +2,8 @@
 
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import type { Request, Response } from 'express'
-import { passBody } from '../../../agentd/pass-body.ts'
 import { PORT_ANSWER_HEADER, PORT_AUTHORIZATION_HEADER, PORT_PATH_HEADER } from '../../../agentd/protocol.ts'
+import { bodyFrame, endToEnd, hasBody, passBody } from '../../../agentd/relay.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { parseAgentdError, readBounded } from '../../agents/agentd-answer.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
@@ -17,7 +17,7 @@ import { clientAddress } from '../../lib/net/ip-address.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import { releasePassed } from '../../lib/process/memory-at-rest.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
-import { joinSockets, type SocketBridge } from '../joined-sockets.ts'
+import { openBridge, type SocketBridge } from '../socket-bridge.ts'
 
 /** Time until a response begins, possibly after a long upload. */
 const ANSWER_MS = 600_000
@@ -70,6 +70,7 @@ async function visit(page: PageRequest): Promise<void> {
   try {
     if (!isUpgrade(req)) return await exchange(page, gone.signal)
     sockets = await join(page, gone.signal)
+    sockets?.passUp()
     if (ended) sockets?.end(...ended)
     await sockets?.closed
   } catch (error) {
@@ -88,12 +89,8 @@ async function exchange(page: PageRequest, signal: AbortSignal) {
   if (isUnframed(response, req)) res.useChunkedEncodingByDefault = false
   const headers = toVisitor(response.headers, { where, isProtected: binding.protected })
   for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
-  response.setTimeout(IDLE_MS, () => response.destroy())
-  res.setTimeout(IDLE_MS, () => res.destroy())
-  signal.addEventListener('abort', () => res.destroy(), { once: true })
   response.on('data', releasePassed)
-  // A truncated response also ends the visitor's connection, so that the visitor notices.
-  await passBody(response, res)
+  await passBody(response, res, { idleMs: IDLE_MS, signal })
 }
 
 /**
@@ -145,7 +142,7 @@ const isUnframed = ({ headers, statusCode }: IncomingMessage, { method }: Reques
 
 function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {
   const headers = toAgentd(req, page)
-  return joinSockets({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
+  return openBridge({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
 }
 
 /** The visitor's error for a failure of agentd. */
@@ -161,12 +158,12 @@ function explain({ agent, binding: { port } }: PageRequest, error: AgentdError):
   return new ApiError(502, 'bad_answer', message, options)
 }
 
-/** Headers that concern one connection only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP =
-  /^(connection|keep-alive|proxy-authenticate|proxy-authorization|proxy-connection|te|trailer|transfer-encoding|upgrade)$/
-/** Headers that Berth sets itself, or that are between Berth and agentd; to many programs `_` is the same as `-`. */
+/**
+ * Headers that Berth sets itself, or that are between Berth and agentd; to many programs `_` is the same as `-`. And
+ * `Set-Cookie`, the only one that Node does not join into one text.
+ */
 const REQUEST_DROPPED =
-  /^(host|authorization|cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
+  /^(host|authorization|cookie|set-cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
 /** Headers that Berth sets itself, and `Alt-Svc`, which would lead the visitor past Berth. */
 const ANSWER_DROPPED = /^(x-request-id|alt-svc|berth-.*)$/
 /** Headers that change how a browser treats the host, beyond this response. */
@@ -203,12 +200,9 @@ function toAgentd(
 function toProgram(req: Request, visitor: Visitor): Record<string, string> {
   const { cookie, prefix, isSecure } = visitor
   const { headers } = req
-  const passed = endToEnd(headers).filter(
-    (entry): entry is [string, string] =>
-      typeof entry[1] === 'string' && !REQUEST_DROPPED.test(entry[0].replaceAll('_', '-')),
-  )
+  const passed = endToEnd(headers, (name) => !REQUEST_DROPPED.test(name.replaceAll('_', '-')))
   return {
-    ...Object.fromEntries(passed),
+    ...(passed as Record<string, string>),
     // The host as the visitor wrote it, even if it was sent to a proxy in front.
     host: req.host,
     'x-forwarded-for': req.ip ?? '',
@@ -218,17 +212,6 @@ function toProgram(req: Request, visitor: Visitor): Record<string, string> {
     ...(cookie && { cookie }),
     ...bodyFrame(req),
   }
-}
-
-/** True for a request with a body; an upgrade has none, regardless of its headers. */
-const hasBody = (req: Request): boolean =>
-  !isUpgrade(req) && ('transfer-encoding' in req.headers || Number(req.headers['content-length'] ?? 0) > 0)
-
-/** Node frames a body by itself only for some methods; without a frame, it would be parsed as the next request. */
-function bodyFrame(req: Request): Record<string, string> {
-  if (!hasBody(req)) return {}
-  const length = req.headers['content-length']
-  return length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }
 }
 
 /**
@@ -241,10 +224,10 @@ function toVisitor(
   headers: IncomingHttpHeaders,
   { where, isProtected }: { where: 'own' | 'agent'; isProtected: boolean },
 ): OutgoingHttpHeaders {
-  const passed = endToEnd(headers).filter(
-    ([name]) => !ANSWER_DROPPED.test(name) && !(where === 'agent' && OF_THE_HOST.test(name)),
+  const answer: OutgoingHttpHeaders = endToEnd(
+    headers,
+    (name) => !ANSWER_DROPPED.test(name) && !(where === 'agent' && OF_THE_HOST.test(name)),
   )
-  const answer: OutgoingHttpHeaders = Object.fromEntries(passed)
   // The header would end the visitor's sessions at all neighbouring hosts.
   delete answer['clear-site-data']
   if (headers['set-cookie'] && where === 'own') answer['set-cookie'] = ownCookies(headers['set-cookie'])
@@ -271,11 +254,6 @@ function privately(cacheControl = ''): string {
     .map((directive) => directive.trim())
     .filter((directive) => directive !== '' && !/^(public|private|s-maxage)\b/i.test(directive))
   return ['private', ...otherDirectives].join(', ')
-}
-
-function endToEnd(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
-  const named = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
-  return Object.entries(headers).filter(([name]) => !HOP_BY_HOP.test(name) && !named.includes(name))
 }
 
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"

@@ -2,9 +2,9 @@
  * A WebSocket between a client and an agent: two joined connections, with backpressure, without reading any messages.
  * Only the frame boundaries on the way to the client are tracked, so that Berth can state why it closes.
  */
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Request, Response } from 'express'
+import { rawEndToEnd, switchingProtocols } from '../../agentd/relay.ts'
 import type { AgentdClient, AgentdTarget } from '../agents/agentd-client.ts'
 import { takeUpgrade } from '../http/upgrade.ts'
 import { CLOSE, type CloseCode, closeFrame, FrameScanner, PING_FRAME } from '../lib/net/websocket.ts'
@@ -17,7 +17,7 @@ const KEEP_ALIVE_MS = 60_000
 /** How long a client that does not read may take to accept its Close frame, in milliseconds. */
 const CLOSING_MS = 1000
 
-export interface JoinRequest {
+export interface BridgeRequest {
   agentd: AgentdClient
   agent: AgentdTarget
   /** The path at agentd. */
@@ -30,42 +30,31 @@ export interface JoinRequest {
   signal: AbortSignal
 }
 
+/** What both sides agreed on. */
+const AGREED = /^sec-websocket-(accept|protocol|extensions)$/
+
 /**
  * Opens a WebSocket of an agent for a client.
  * @returns undefined if the client has disconnected in the meantime.
  * @throws AgentdError if the agent does not accept it; the client's upgrade is then still unanswered.
  */
-export async function joinSockets(request: JoinRequest): Promise<SocketBridge | undefined> {
-  const opened = await openSockets(request)
-  opened?.sockets.passUp(opened.head)
-  return opened?.sockets
-}
-
-/**
- * A WebSocket that passes the agent's messages down at once, but nothing up before {@link SocketBridge.passUp}.
- */
-export interface OpenedSockets {
-  sockets: SocketBridge
-  /** The client's connection, which nobody reads yet. */
-  client: Socket
-  /** Bytes that the client has already sent. */
-  head: Buffer
-}
-
-/** Opens a WebSocket as {@link joinSockets} does, but one way only. */
-export async function openSockets(request: JoinRequest): Promise<OpenedSockets | undefined> {
+export async function openBridge(request: BridgeRequest): Promise<SocketBridge | undefined> {
   const { agentd, agent, path, headers, req, res, signal } = request
   const upgraded = await agentd.upgrade(agent, { path, headers, signal })
   if (req.socket.destroyed) return void upgraded.socket.destroy()
   const { socket: client, head } = takeUpgrade(req, res)
-  client.write(switchingProtocols(upgraded.response), 'latin1')
-  return { sockets: new SocketBridge(client, upgraded.socket, upgraded.head), client, head }
+  const agreed = rawEndToEnd(upgraded.response, (name) => AGREED.test(name))
+  client.write(switchingProtocols('websocket', agreed))
+  return new SocketBridge(client, head, upgraded.socket, upgraded.head)
 }
 
+/** Passes the agent's messages down at once, but nothing up before {@link SocketBridge.passUp}. */
 export class SocketBridge {
+  /** The client's connection, which nobody reads before {@link SocketBridge.passUp}, and what it has already sent. */
+  readonly client: Socket
+  readonly head: Buffer
   /** Resolves when both connections are closed. */
   readonly closed: Promise<void>
-  readonly #client: Socket
   readonly #agent: Socket
   readonly #scanner = new FrameScanner()
   /** Bytes received from the client before the last ping, and pings since it last sent any. */
@@ -73,8 +62,9 @@ export class SocketBridge {
   #unanswered = 0
 
   /** @param fromAgent what the agent has already sent. */
-  constructor(client: Socket, agent: Socket, fromAgent: Buffer) {
-    this.#client = client
+  constructor(client: Socket, head: Buffer, agent: Socket, fromAgent: Buffer) {
+    this.client = client
+    this.head = head
     this.#agent = agent
     for (const socket of [client, agent]) {
       socket.setNoDelay(true)
@@ -88,15 +78,15 @@ export class SocketBridge {
     this.#passDown(fromAgent)
   }
 
-  /** Lets the client send to the agent. @param fromClient what it has already sent. */
-  passUp(fromClient: Buffer): void {
+  /** Lets the client send to the agent. @param fromClient what it has sent, if somebody has read from it since. */
+  passUp(fromClient = this.head): void {
     this.#agent.write(fromClient)
-    this.#client.pipe(this.#agent)
+    this.client.pipe(this.#agent)
   }
 
   /** Pings the client. Its pongs reach the agent, which ignores unsolicited ones (RFC 6455, 5.5.3). */
   #ping(): void {
-    const client = this.#client
+    const client = this.client
     this.#unanswered = client.bytesRead > this.#heardBytes ? 0 : this.#unanswered + 1
     this.#heardBytes = client.bytesRead
     const { isBetweenFrames, sawClose } = this.#scanner
@@ -106,7 +96,7 @@ export class SocketBridge {
   }
 
   #passDown(fromAgent: Buffer): void {
-    const client = this.#client
+    const client = this.client
     const agent = this.#agent
     const pass = (chunk: Buffer) => {
       this.#scanner.push(chunk)
@@ -125,7 +115,7 @@ export class SocketBridge {
    * @param last frames for the client before it.
    */
   end(code: CloseCode, reason: string, last: Buffer = Buffer.alloc(0)): void {
-    const client = this.#client
+    const client = this.client
     client.unpipe(this.#agent)
     this.#agent.removeAllListeners('data')
     this.#agent.destroy()
@@ -142,10 +132,3 @@ export class SocketBridge {
 const MAX_MINUTES = (MAX_UNANSWERED * PING_MS) / 60_000
 
 const once = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))
-
-function switchingProtocols({ headers }: IncomingMessage): string {
-  const names = ['sec-websocket-accept', 'sec-websocket-protocol', 'sec-websocket-extensions']
-  const agreed = names.flatMap((name) => (headers[name] === undefined ? [] : [`${name}: ${headers[name]}`]))
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade', ...agreed]
-  return `${lines.join('\r\n')}\r\n\r\n`
-}
