@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  request,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket, WebSocketServer } from 'ws'
 import { BROWSER_HEADER } from '../../../agentd/protocol.ts'
 import { proxyService } from '../../../agentd/proxy.ts'
@@ -130,31 +122,7 @@ test('the gateway’s work ends when the client leaves, before and during the re
   }
 })
 
-test('a slow reader blocks the gateway and does not fill agentd’s memory', async () => {
-  let written = 0
-  listener = (_req, res) => {
-    const chunk = Buffer.alloc(1_000_000)
-    const write = () => {
-      while (written < 200_000_000 && !res.destroyed) {
-        written += chunk.length
-        if (!res.write(chunk)) return void res.once('drain', write)
-      }
-      res.end()
-    }
-    write()
-  }
-  const response = await agentd.send('GET', '/v1/gateway/large')
-  response.pause()
-  let before = -1
-  while (before !== written) {
-    before = written
-    await sleep(200)
-  }
-  assert.ok(written < 50_000_000, `${written} bytes were taken`)
-  response.destroy()
-})
-
-test('an unavailable gateway returns 503, and one that breaks off returns 502', async () => {
+test('an unavailable gateway returns 503, and one that closes its connection returns 502', async () => {
   const code = async () => {
     const { status, body } = await agentd.json('GET', '/v1/gateway/x')
     return `${status} ${body.error}`
@@ -171,15 +139,6 @@ test('an unavailable gateway returns 503, and one that breaks off returns 502', 
   gateway.port = 1
   assert.equal(await code(), '503 not_ready')
   gateway.port = port
-  let half: ServerResponse | undefined
-  listener = (_req, res) => {
-    res.writeHead(200, { 'content-length': 10 })
-    res.write('half')
-    half = res
-  }
-  const broken = await agentd.send('GET', '/v1/gateway/x')
-  half?.destroy()
-  await assert.rejects(readAll(broken))
 })
 
 function open(path = '', headers = {}): WebSocket {
@@ -255,20 +214,6 @@ test('the gateway’s close code and reason are passed on', async () => {
     const [code, reason] = await once(client, 'close')
     assert.deepEqual([code, String(reason)], [1008, 'not like this'])
   }
-})
-
-test('when one side closes a WebSocket, the other side is closed too', async () => {
-  const ended = Promise.withResolvers<void>()
-  sockets.on('connection', (socket) => socket.on('close', () => ended.resolve()))
-  const client = open()
-  await once(client, 'open')
-  client.terminate()
-  await ended.promise
-
-  sockets.removeAllListeners('connection').on('connection', (socket) => socket.terminate())
-  const other = open()
-  other.on('error', () => {})
-  await once(other, 'close')
 })
 
 test('an upgrade that the gateway does not make is rejected', async () => {
