@@ -61,6 +61,11 @@ const SUBJECTS = {
 
 export type SubjectKind = KindsOf<{ subject: keyof typeof SUBJECTS }>
 
+const subjectOf = (kind: SubjectKind) => SUBJECTS[catalog[kind].subject as keyof typeof SUBJECTS]
+
+/** The 404 for an operation whose subject does not exist (any longer). */
+export const noSubject = (kind: SubjectKind) => notFound(subjectOf(kind).missing)
+
 export interface EnqueueOptions<K extends OperationKind> {
   input?: InputOf<K> | undefined
   idempotencyKey?: string | undefined
@@ -92,7 +97,7 @@ export async function enqueue<K extends SubjectKind>(
   options: EnqueueOptions<K> = {},
 ): Promise<string> {
   const id = await enqueueWhere(db, kind, subject, 'true', options)
-  if (id === undefined) throw notFound(SUBJECTS[catalog[kind].subject as keyof typeof SUBJECTS].missing)
+  if (id === undefined) throw noSubject(kind)
   return id
 }
 
@@ -108,8 +113,8 @@ export async function enqueueWhere<K extends SubjectKind>(
   options: EnqueueOptions<K> = {},
 ): Promise<string | undefined> {
   const { idempotencyKey: key } = options
-  const { subject: sort, coalesces } = catalog[kind]
-  const { from, agentId } = SUBJECTS[sort as keyof typeof SUBJECTS]
+  const { coalesces } = catalog[kind]
+  const { from, agentId } = subjectOf(kind)
   const hasInput = Object.values(options.input ?? {}).some((value) => value !== undefined)
   const input = hasInput ? JSON.stringify(options.input) : null
   const fingerprint = fingerprintOf(options.request ?? `${kind} ${subject.agentId ?? subject.id} ${input}`)

@@ -37,9 +37,8 @@ export type Finished<K extends OperationKind> =
   | (Versioned & { state: 'canceled' })
 
 export interface Started<K extends OperationKind = OperationKind> {
-  operationId: string
-  /** The state of the operation when the wait ended. */
-  state: OperationState
+  /** The operation when the wait ended. */
+  operation: { id: string; state: OperationState }
   /** Undefined if the wait ended first. */
   finished: Finished<K> | undefined
   /** `Operation-Id` and `Location`: where the client can follow it. */
@@ -99,7 +98,7 @@ export class Operations {
       : undefined
     const state = latest?.state ?? 'queued'
     const finished = latest && isFinished(state) ? await this.#finished(kind, latest) : undefined
-    return { operationId, state, finished, headers }
+    return { operation: { id: operationId, state }, finished, headers }
   }
 
   /**

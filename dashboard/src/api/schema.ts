@@ -16970,12 +16970,6 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
-                            id: string;
-                            /** @enum {string} */
-                            state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                        };
                         /** @description How many of the given skills are attached now, which is all of them. */
                         attached: number;
                     };
@@ -17008,14 +17002,13 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
+                        /** @description How many of the given skills are attached now, which is all of them. */
+                        attached: number;
+                        operation: {
                             id: string;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                         };
-                        /** @description How many of the given skills are attached now, which is all of them. */
-                        attached: number;
                     };
                 };
             };
@@ -17085,12 +17078,6 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
-                            id: string;
-                            /** @enum {string} */
-                            state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                        };
                     };
                 };
             };
@@ -17120,8 +17107,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
+                        operation: {
                             id: string;
                             /** @enum {string} */
                             state: "queued" | "running" | "succeeded" | "failed" | "canceled";
@@ -17300,12 +17286,6 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
-                            id: string;
-                            /** @enum {string} */
-                            state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                        };
                         skill: {
                             agentId: string;
                             /** @description The skill’s id in the library, the same for all its versions. */
@@ -17359,12 +17339,6 @@ export interface operations {
                         /** @constant */
                         success: true;
                         message: string;
-                        /** @description The operation, if the response did not wait for its end. */
-                        operation?: {
-                            id: string;
-                            /** @enum {string} */
-                            state: "queued" | "running" | "succeeded" | "failed" | "canceled";
-                        };
                         skill: {
                             agentId: string;
                             /** @description The skill’s id in the library, the same for all its versions. */
@@ -17378,6 +17352,11 @@ export interface operations {
                             version: string | null;
                             /** @description `@owner/name` if it came from the hub. */
                             slug: string | null;
+                        };
+                        operation: {
+                            id: string;
+                            /** @enum {string} */
+                            state: "queued" | "running" | "succeeded" | "failed" | "canceled";
                         };
                     };
                 };
@@ -19400,7 +19379,8 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        success: boolean;
+                        /** @constant */
+                        success: true;
                         message: string;
                     };
                 };
@@ -19428,7 +19408,8 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        success: boolean;
+                        /** @constant */
+                        success: true;
                         message: string;
                         operation: {
                             id: string;
@@ -19500,7 +19481,8 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        success: boolean;
+                        /** @constant */
+                        success: true;
                         message: string;
                     };
                 };
@@ -19528,7 +19510,8 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        success: boolean;
+                        /** @constant */
+                        success: true;
                         message: string;
                         operation: {
                             id: string;

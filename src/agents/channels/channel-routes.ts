@@ -1,13 +1,11 @@
 import { ApiError, badRequest, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { describeIssue } from '../../http/shapes.ts'
-import type { Asked } from '../../operations/operations.ts'
-import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import {
   type Channel,
   type ChannelChange,
   changed,
-  changing,
   channelBody,
   channelChangeOf,
   channelList,
@@ -27,16 +25,14 @@ const CHANNEL = `${CHANNELS}/:channel`
 /** Messaging channels of an agent (contract 4.3). */
 export function channelRoutes({ prisma, encryption, config, agentd, operations }: AgentServices): Route[] {
   const services = { prisma, encryption }
+  const operationRoute = agentOperationRoutes(operations)
 
-  /** Waits for the restart; `failure` is the contract's message if it fails, `done` describes the change. */
-  async function restarted(operationId: string, failure: string, done: string, asked: Asked) {
-    const started = await operations.started('agent.restart', operationId, asked)
-    const { headers } = started
-    if (requireSuccess(started, { message: failure }))
-      return { headers, body: { success: true, message: done } }
-    const message = `${done}; the gateway is being restarted`
-    return { status: 202, headers, body: { success: true, message, ...pending(started) } }
-  }
+  /** The restart that brings a change into the gateway. */
+  const restart = (operationId: string, done: string) => ({
+    operationId,
+    pending: { message: `${done}; the gateway is being restarted` },
+    done: () => ({ message: done }),
+  })
 
   return [
     agentRoute({
@@ -57,7 +53,7 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
         return { body: toList(stored, agent.engineVersion, linked) }
       },
     }),
-    agentRoute({
+    operationRoute('agent.restart', {
       method: 'post',
       path: CHANNEL,
       id: 'configureChannel',
@@ -71,22 +67,22 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       callers: ['gateway', 'platform'],
       params: channelPath,
       body: channelBody,
-      success: { status: 200, description: 'The channel is configured.', body: changed },
-      otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
+      success: { description: 'The channel is configured.', body: changed },
+      pending: { description: 'The gateway is being restarted.' },
+      failure: { message: messages.configurationFailed },
       errors: [409],
-      operation: true,
-      async handle({ agent, params, body, idempotencyKey, ...asked }) {
-        requireChannels(asked.principal.plan)
+      async begin({ principal, agent, params, body, idempotencyKey }) {
+        requireChannels(principal.plan)
         const channel = requireChannel(params.channel)
         const change = parseChange(channel, body)
         if (channel === 'telegram') await checkTelegramToken(config.BERTH_TELEGRAM_URL, change.botToken)
         const operationId = await saveChannel(services, agent, channel, change, idempotencyKey)
         const done = `Channel ${channel} configured`
-        if (operationId === undefined) return { body: { success: true, message: done } }
-        return restarted(operationId, messages.configurationFailed, done, asked)
+        if (operationId === undefined) return { body: { message: done } }
+        return restart(operationId, done)
       },
     }),
-    agentRoute({
+    operationRoute('agent.restart', {
       method: 'delete',
       path: CHANNEL,
       id: 'removeChannel',
@@ -96,13 +92,12 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: channelPath,
-      success: { status: 200, description: 'The channel is removed.', body: changed },
-      otherSuccess: { status: 202, description: 'The gateway is being restarted.', body: changing },
-      operation: true,
-      async handle({ agent, params, ...asked }) {
+      success: { description: 'The channel is removed.', body: changed },
+      pending: { description: 'The gateway is being restarted.' },
+      failure: { message: messages.removalFailed },
+      async begin({ agent, params }) {
         const channel = requireChannel(params.channel)
-        const operationId = await removeChannel(services, agent, channel)
-        return restarted(operationId, messages.removalFailed, `Channel ${channel} removed`, asked)
+        return restart(await removeChannel(services, agent, channel), `Channel ${channel} removed`)
       },
     }),
   ]

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { startedOperation } from '../agent-route.ts'
 
 export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const
 export type Channel = (typeof CHANNELS)[number]
@@ -101,5 +100,4 @@ export const channelList = z.object({
   version: z.string().describe('Version of the engine.'),
 })
 
-export const changed = z.object({ success: z.boolean(), message: z.string() })
-export const changing = changed.extend({ operation: startedOperation })
+export const changed = z.object({ message: z.string() })

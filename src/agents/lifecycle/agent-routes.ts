@@ -3,7 +3,7 @@ import { messages, notFound } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import { requireChannels } from '../channels/channel-service.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
 import { installMissing } from '../clawhub/install.ts'
@@ -18,7 +18,6 @@ import {
   agentStatus,
   created,
   deleted,
-  deleting,
   metadataChange,
   metadataChanged,
   newAgent,
@@ -162,7 +161,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         return { body: { success: true, agent: toRecord(changed, principal) } }
       },
     }),
-    agentRoute({
+    agentOperationRoutes(operations)('agent.delete', {
       method: 'delete',
       path: AGENT,
       id: 'deleteAgent',
@@ -172,25 +171,12 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         'The agent is gone at once and for good; its id is never reused. The response waits until its ' +
         'container and volume are removed; 202 if that takes longer than 25 seconds.',
       scope: 'org:agents:write',
-      success: { status: 200, description: 'The agent is deleted.', body: deleted },
-      otherSuccess: {
-        status: 202,
-        description: 'The agent is deleted; its container is being removed.',
-        body: deleting,
-      },
-      operation: true,
-      async handle({ agent, ...asked }) {
+      success: { description: 'The agent is deleted.', body: deleted },
+      pending: { description: 'The agent is deleted; its container is being removed.' },
+      async begin({ agent }) {
         const operationId = await deleteAgent(prisma, agent)
-        const started = await operations.started('agent.delete', operationId, asked)
-        const { headers, finished, state } = started
-        const body = {
-          success: true,
-          message: `Agent ${agent.agentId} deleted`,
-          wasInRegistry: true,
-          r2ObjectsDeleted: 0,
-        }
-        if (finished) return { headers, body }
-        return { status: 202, headers, body: { ...body, operation: { id: operationId, state } } }
+        const body = { message: `Agent ${agent.agentId} deleted`, wasInRegistry: true, r2ObjectsDeleted: 0 }
+        return { operationId, pending: body, done: () => body, failed: () => body }
       },
     }),
     agentRoute({

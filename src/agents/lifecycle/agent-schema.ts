@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { oneOrMore, optionalName, text } from '../../http/shapes.ts'
 import { agentRecord, NAMES, names } from '../agent.ts'
-import { startedOperation } from '../agent-route.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
 import { channelChangeOf } from '../channels/channel-schema.ts'
 import { localModel } from '../models/model-schema.ts'
@@ -112,23 +111,19 @@ export const agentStatus = z.object({
 })
 
 export const deleted = z.object({
-  success: z.literal(true),
   message: z.string(),
   wasInRegistry: z.boolean(),
   r2ObjectsDeleted: z.number(),
 })
-export const deleting = deleted.extend({ operation: startedOperation })
 
 export const restartBody = z.object({ version: z.string().max(100).nullish() }).nullish()
 export const restarted = z.object({
-  success: z.literal(true),
   message: z.string(),
   previousProcessId: agentDetail.shape.processId,
 })
-export const restarting = restarted.omit({ previousProcessId: true }).extend({ operation: startedOperation })
+export const restarting = restarted.omit({ previousProcessId: true })
 
-export const launched = z.object({ success: z.literal(true), message: z.string() })
-export const launching = launched.extend({ operation: startedOperation })
+export const launched = z.object({ message: z.string() })
 
 export const engines = z.object({ engines: z.array(z.object({ id: z.string(), label: z.string() })) })
 const perEngine = z.record(z.string(), z.array(z.string()))
@@ -147,9 +142,7 @@ export const updateBody = z
   .object({ tag: z.string().max(100).nullish().describe('`latest`, or a version.') })
   .nullish()
 export const updated = z.object({
-  success: z.literal(true),
   previousVersion: z.string(),
   newVersion: z.string(),
   output: z.string(),
 })
-export const updating = updated.extend({ operation: startedOperation })

@@ -2,30 +2,28 @@ import { contractError, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { compareVersions, knownVersions } from '../../openclaw/install.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import {
   agentVersions,
   allVersions,
   engines,
   launched,
-  launching,
   restartBody,
   restarted,
   restarting,
   update,
   updateBody,
   updated,
-  updating,
 } from './agent-schema.ts'
 
 const TAG = 'Agents'
 const AGENT = '/v0/agents/:agentId'
-/** Statuses other than 500 for failures, by the operation's error code. */
-const STATUSES = { invalid_version: 400 }
+const failure = { statuses: { invalid_version: 400 } }
 const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
 /** Routes for an agent's engine: restarts, versions, scripts. */
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
+  const operationRoute = agentOperationRoutes(operations)
   const versions = async () => (await knownVersions(pool, config)).available
 
   /** The newest version for an agent: its own if that is higher than any available one. */
@@ -47,7 +45,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
   }
 
   return [
-    agentRoute({
+    operationRoute('agent.restart', {
       method: 'post',
       path: `${AGENT}/restart`,
       id: 'restartAgent',
@@ -61,30 +59,24 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       callers: ['gateway', 'platform'],
       body: restartBody,
       invalidBody: messages.invalidVersion,
-      success: { status: 200, description: 'The agent runs again.', body: restarted },
-      otherSuccess: { status: 202, description: 'The agent is restarting.', body: restarting },
-      operation: true,
-      async handle({ agent, body, ...asked }) {
+      success: { description: 'The agent runs again.', body: restarted },
+      pending: { description: 'The agent is restarting.', body: restarting },
+      failure,
+      async begin({ agent, body }) {
         const version = body?.version ?? undefined
         await requireVersion(agent, version)
-        const started = await operations.start('agent.restart', agent, {
-          input: { version, rebuild: true },
-          ...asked,
-        })
-        const finished = requireSuccess(started, { statuses: STATUSES })
-        const { headers } = started
-        if (!finished) {
-          const message = `Agent ${agent.agentId} is being restarted`
-          return { status: 202, headers, body: { success: true, message, ...pending(started) } }
-        }
-        const previousProcessId = finished.result.previousProcessId?.toString() ?? null
         return {
-          headers,
-          body: { success: true, message: `Agent ${agent.agentId} restarted`, previousProcessId },
+          subject: agent,
+          input: { version, rebuild: true },
+          pending: { message: `Agent ${agent.agentId} is being restarted` },
+          done: ({ previousProcessId }) => ({
+            message: `Agent ${agent.agentId} restarted`,
+            previousProcessId: previousProcessId?.toString() ?? null,
+          }),
         }
       },
     }),
-    agentRoute({
+    operationRoute('agent.scripts', {
       method: 'post',
       path: `${AGENT}/scripts/retry`,
       id: 'retryScripts',
@@ -94,16 +86,13 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         '`build`, then `start`. The response does not wait for them; the agent’s status shows their results.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The scripts are running.', body: launched },
-      otherSuccess: { status: 202, description: 'The scripts wait for work in progress.', body: launching },
-      operation: true,
-      async handle({ agent, ...asked }) {
-        const started = await operations.start('agent.scripts', agent, asked)
-        const { headers } = started
-        if (requireSuccess(started)) return { headers, body: { success: true, message: 'Scripts launched' } }
-        const message = 'Scripts are being launched'
-        return { status: 202, headers, body: { success: true, message, ...pending(started) } }
-      },
+      success: { description: 'The scripts are running.', body: launched },
+      pending: { description: 'The scripts wait for work in progress.' },
+      begin: async ({ agent }) => ({
+        subject: agent,
+        pending: { message: 'Scripts are being launched' },
+        done: () => ({ message: 'Scripts launched' }),
+      }),
     }),
     agentRoute({
       method: 'get',
@@ -141,7 +130,7 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
         return { body: { currentVersion, latestVersion, updateAvailable: latestVersion !== currentVersion } }
       },
     }),
-    agentRoute({
+    operationRoute('agent.restart', {
       method: 'post',
       path: `${AGENT}/update`,
       id: 'updateAgent',
@@ -152,28 +141,30 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       callers: ['gateway', 'platform'],
       body: updateBody,
       invalidBody: messages.invalidVersion,
-      success: { status: 200, description: 'The agent runs on that version.', body: updated },
-      otherSuccess: { status: 202, description: 'The agent is restarting.', body: updating },
-      operation: true,
-      async handle({ agent, body, ...asked }) {
+      success: { description: 'The agent runs on that version.', body: updated },
+      pending: { description: 'The agent is restarting.' },
+      failure,
+      async begin({ agent, body }) {
         const tag = body?.tag ?? 'latest'
         const newVersion = tag === 'latest' ? await newestFor(agent) : tag
         const isOwn = tag === 'latest' && newVersion === agent.engineVersion
         await requireVersion(agent, isOwn ? undefined : newVersion)
-        // `latest` may mean another version when the request is repeated.
-        const request = `update ${agent.agentId} ${tag}`
-        const input = { version: newVersion }
-        const started = await operations.start('agent.restart', agent, { input, ...asked, request })
-        const finished = requireSuccess(started, { statuses: STATUSES })
-        const { headers } = started
-        if (finished) {
-          const { previousVersion, version } = finished.result
-          const output = `Restarted on ${version}`
-          return { headers, body: { success: true, previousVersion, newVersion: version, output } }
+        return {
+          subject: agent,
+          input: { version: newVersion },
+          // `latest` may mean another version when the request is repeated.
+          request: `update ${agent.agentId} ${tag}`,
+          pending: {
+            previousVersion: agent.engineVersion,
+            newVersion,
+            output: `Restarting on ${newVersion}`,
+          },
+          done: ({ previousVersion, version }) => ({
+            previousVersion,
+            newVersion: version,
+            output: `Restarted on ${version}`,
+          }),
         }
-        const answer = { success: true, previousVersion: agent.engineVersion, newVersion }
-        const output = `Restarting on ${newVersion}`
-        return { status: 202, headers, body: { ...answer, output, ...pending(started) } }
       },
     }),
     route({

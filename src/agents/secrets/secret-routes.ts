@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { badRequest, messages } from '../../errors.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
-import { type AgentServices, agentRoute, pending, startedOperation } from '../agent-route.ts'
+import { startedOperation } from '../../operations/operation-route.ts'
+import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { attachedSecrets, attachToAgent, detachSecret } from './attachments.ts'
 import { conflictTable } from './conflicts.ts'
 import { RESERVED_NAMES } from './reserved.ts'
@@ -149,12 +150,10 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
         const { attached, operationId } = await attachToAgent(prisma, agent, body.secretIds)
         if (!operationId)
           return { body: { success: true, attached, message: 'The agent gets them with its next restart' } }
-        const started = await operations.started('agent.restart', operationId, { ...asked, waitMs: 0 })
-        const { headers } = started
-        return {
-          headers,
-          body: { success: true, attached, message: 'The agent restarts to get them', ...pending(started) },
-        }
+        const wait = { ...asked, waitMs: 0 }
+        const { headers, operation } = await operations.started('agent.restart', operationId, wait)
+        const message = 'The agent restarts to get them'
+        return { headers, body: { success: true, attached, message, operation } }
       },
     }),
     agentRoute({

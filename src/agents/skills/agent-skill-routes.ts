@@ -3,9 +3,9 @@ import type { Transaction } from '../../db/prisma.ts'
 import type { Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import { installMissing } from '../clawhub/install.ts'
-import { applyChange } from './apply.ts'
+import { applyChange, failure } from './apply.ts'
 import { attachedSkills, attachSkills, detachSkill, requireAttached } from './attach.ts'
 import { readSkillFolders } from './skill-folders.ts'
 import {
@@ -39,7 +39,8 @@ const REMOVED = {
 
 /** The skills of an agent (contract 4.3). */
 export function agentSkillRoutes(services: AgentServices): Route[] {
-  const { pool, agentd } = services
+  const { pool, prisma, agentd, operations } = services
+  const operationRoute = agentOperationRoutes(operations)
   /** Undefined if the agent does not respond. */
   const foldersOf = (agent: Agent, signal: AbortSignal) =>
     readSkillFolders(agentd, agent, signal).catch(() => undefined)
@@ -59,7 +60,7 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
         return { body: { skills: await attachedSkills(pool, agent) } }
       },
     }),
-    agentRoute({
+    operationRoute('agent.skills', {
       method: 'post',
       path: ATTACHED,
       id: 'attachSkills',
@@ -77,11 +78,11 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: attachment,
-      success: { status: 200, description: 'The skills are attached.', body: attached },
-      otherSuccess: { status: 202, description: LATER, body: attached },
+      success: { description: 'The skills are attached.', body: attached },
+      pending: { description: LATER },
+      failure,
       errors: [409, 507],
-      operation: true,
-      async handle({ principal, agent, body, signal, ...options }) {
+      async begin({ principal, agent, body, idempotencyKey, signal }) {
         const { skillCids } = body
         // An agent may follow a stranger's instructions, so its token adds nothing to the workspace's library.
         if (!principal.agent) await installMissing(services, agent, skillCids, signal)
@@ -89,18 +90,14 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
           make: (tx: Transaction) => attachSkills(tx, agent, skillCids),
           current: async () => [...new Set(skillCids)],
           names: (attached: string[]) => attached,
+          body: ({ length }: string[]) => ({ attached: length }),
           messages: WRITTEN,
           request: `attach ${JSON.stringify(skillCids)}`,
         }
-        const { changed, status, headers, ...said } = await applyChange(services, agent, change, {
-          ...options,
-          principal,
-          signal,
-        })
-        return { status, headers, body: { success: true, attached: changed.length, ...said } }
+        return applyChange(prisma, agent, change, idempotencyKey)
       },
     }),
-    agentRoute({
+    operationRoute('agent.skills', {
       method: 'delete',
       path: `${ATTACHED}/:skillId`,
       id: 'detachSkill',
@@ -110,19 +107,19 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
-      success: { status: 200, description: 'The skill is detached.', body: applied },
-      otherSuccess: { status: 202, description: LATER, body: applied },
-      operation: true,
-      async handle({ agent, params, ...options }) {
+      success: { description: 'The skill is detached.', body: applied },
+      pending: { description: LATER },
+      failure,
+      async begin({ agent, params, idempotencyKey }) {
         const change = {
           make: (tx: Transaction) => detachSkill(tx, agent, params.skillId),
           current: async () => '',
           names: (detached: string) => [detached],
+          body: () => ({}),
           messages: REMOVED,
           request: `detach ${params.skillId}`,
         }
-        const { changed: _, status, headers, ...said } = await applyChange(services, agent, change, options)
-        return { status, headers, body: { success: true, ...said } }
+        return applyChange(prisma, agent, change, idempotencyKey)
       },
     }),
     agentRoute({
@@ -139,7 +136,7 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
         return { body: { agentId: agent.agentId, updates: await findUpdates(pool, agent, folders) } }
       },
     }),
-    agentRoute({
+    operationRoute('agent.skills', {
       method: 'post',
       path: `${ATTACHED}/:skillId/update`,
       id: 'updateSkill',
@@ -154,25 +151,22 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       params,
       body: skillUpdate,
-      success: { status: 200, description: 'The skill as attached now.', body: updated },
-      otherSuccess: { status: 202, description: LATER, body: updated },
+      success: { description: 'The skill as attached now.', body: updated },
+      pending: { description: LATER },
+      failure,
       errors: [409],
-      operation: true,
-      async handle({ agent, params: { skillId }, body = {}, signal, ...options }) {
+      async begin({ agent, params: { skillId }, body = {}, idempotencyKey, signal }) {
         const folders = await foldersOf(agent, signal)
         const change = {
           make: (tx: Transaction) => changeVersion(tx, agent, skillId, body, folders),
           current: (tx: Transaction) => requireAttached(tx, agent, skillId),
           names: ({ name }: AgentSkill) => [name],
+          body: (skill: AgentSkill) => ({ skill }),
           messages: WRITTEN,
           resolution: body.resolution,
           request: `update ${skillId} ${JSON.stringify(body)}`,
         }
-        const { changed, status, headers, ...said } = await applyChange(services, agent, change, {
-          ...options,
-          signal,
-        })
-        return { status, headers, body: { success: true, skill: changed, ...said } }
+        return applyChange(prisma, agent, change, idempotencyKey)
       },
     }),
   ]

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../../files/cid.ts'
-import { retrieveContent } from '../../files/retrieve.ts'
+import { startPin } from '../../files/retrieve.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
 import {
@@ -13,8 +13,8 @@ import {
   text,
 } from '../../http/shapes.ts'
 import { isUuid } from '../../lib/read.ts'
-import type { Asked, Started } from '../../operations/operations.ts'
-import { type AgentServices, pending, startedOperation } from '../agent-route.ts'
+import { operationRoutes, type Unsuccessful } from '../../operations/operation-route.ts'
+import type { AgentServices } from '../agent-route.ts'
 import { noSkill } from './attach.ts'
 import { findContent, type SkillContent } from './content.ts'
 import { addSkill, addVersion, deleteSkill, findSkill, listSkills, listVersions } from './library.ts'
@@ -30,7 +30,10 @@ const params = z.object({
   skillId: text(512).meta({ format: 'skill-id' }).describe('Its id, or the CID of one of its versions.'),
 })
 const page = z.object({ ...paging(1000, 1000) })
-const retrieving = z.object({ success, message: z.string(), operation: startedOperation })
+const pending = {
+  description: 'Its content is being retrieved.',
+  body: z.object({ message: z.string() }),
+}
 const CONTENT =
   'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 ' +
   'MiB, without links. It is read from the public network, or from the private one if it is a file of this ' +
@@ -43,7 +46,8 @@ const NEWEST =
 
 /** The library of a workspace (contract 4.3). */
 export function skillRoutes(services: AgentServices): Route[] {
-  const { pool, prisma } = services
+  const { pool, prisma, operations } = services
+  const operationRoute = operationRoutes(operations)
 
   /** @throws ApiError 404 */
   async function requireSkill(workspaceId: string, named: string): Promise<SkillRecord> {
@@ -53,37 +57,37 @@ export function skillRoutes(services: AgentServices): Route[] {
   }
 
   /**
-   * The skill behind a CID, retrieved first if its content is not stored here; the pin's operation if that takes
-   * longer.
+   * Adds a skill by its content, which is retrieved first if it is not stored here.
    * @throws ApiError 400 if the content is not a skill, or cannot be retrieved.
    */
-  async function obtain(
-    caller: Principal,
+  async function addContent<T>(
+    { principal, signal }: { principal: Principal; signal: AbortSignal },
     skill: { cid: string; name: string },
-    asked: Omit<Asked, 'principal'>,
-  ): Promise<{ content: SkillContent } | { pin: Started }> {
-    try {
-      const find = () => findContent(services, caller.workspaceId, skill.cid, asked.signal)
-      const content = await find()
-      if (content) return { content }
-      const pin = await retrieveContent(services, caller, { ...skill, field: 'skillCid' }, asked)
-      const retrieved = pin.finished && (await find())
-      return retrieved ? { content: retrieved } : { pin }
-    } catch (error) {
-      if (error instanceof BadSkill) throw badRequest(`skillCid: ${error.message}`)
-      throw error
+    add: (content: SkillContent) => Promise<T>,
+  ) {
+    const find = () =>
+      findContent(services, principal.workspaceId, skill.cid, signal).catch((error) => {
+        throw error instanceof BadSkill ? badRequest(`skillCid: ${error.message}`) : error
+      })
+    const missing = (reason = 'the pin was withdrawn') =>
+      badRequest(`skillCid: its content could not be retrieved: ${reason}`)
+    const content = await find()
+    if (content) return { body: await add(content) }
+    return {
+      operationId: await startPin(pool, principal, skill),
+      pending: {
+        message: 'The content is being retrieved: repeat the request when the operation has ended',
+      },
+      async done() {
+        const content = await find()
+        if (!content) throw missing()
+        return add(content)
+      },
+      failed(ended: Unsuccessful) {
+        throw missing(ended.state === 'failed' ? ended.error : undefined)
+      },
     }
   }
-
-  const later = (started: Started) => ({
-    status: 202,
-    headers: started.headers,
-    body: {
-      success: true,
-      message: 'The content is being retrieved: repeat the request when the operation has ended',
-      ...pending(started),
-    },
-  })
 
   return [
     route({
@@ -111,7 +115,7 @@ export function skillRoutes(services: AgentServices): Route[] {
         }
       },
     }),
-    route({
+    operationRoute('pin.add', {
       method: 'post',
       path: SKILLS,
       id: 'addSkill',
@@ -122,22 +126,20 @@ export function skillRoutes(services: AgentServices): Route[] {
         'another skill has the name: add a version to it instead.',
       scope: 'org:agents:write',
       body: newSkill,
-      success: { status: 200, description: 'The skill.', body: z.object({ success, skill: skillRecord }) },
-      otherSuccess: { status: 202, description: 'Its content is being retrieved.', body: retrieving },
+      success: { description: 'The skill.', body: z.object({ skill: skillRecord }) },
+      pending,
       errors: [409],
-      operation: true,
-      async handle({ principal, body, prefer, signal }) {
+      async begin({ principal, body, signal }) {
         const { name, description, envVars, fileId, skillCid } = body
         if (name.startsWith('@berth/')) throw badRequest('name: @berth is for skills that ship with Berth')
         const cid = canonicalCid(parseContentCid(skillCid, 'skillCid'))
         const there = await findSkill(pool, principal.workspaceId, { cid })
-        if (there) return { body: { success: true, skill: there } }
-        const obtained = await obtain(principal, { cid, name }, { prefer, signal })
-        if ('pin' in obtained) return later(obtained.pin)
-        const { about, network } = obtained.content
-        const skill = { name, description: description ?? about.description, slug: null, envVars }
-        const content = { cid, network, version: about.version, fileId }
-        return { body: { success: true, skill: await addSkill(services, principal, skill, content) } }
+        if (there) return { body: { skill: there } }
+        return addContent({ principal, signal }, { cid, name }, async ({ about, network }) => {
+          const skill = { name, description: description ?? about.description, slug: null, envVars }
+          const content = { cid, network, version: about.version, fileId }
+          return { skill: await addSkill(services, principal, skill, content) }
+        })
       },
     }),
     route({
@@ -168,7 +170,7 @@ export function skillRoutes(services: AgentServices): Route[] {
         }
       },
     }),
-    route({
+    operationRoute('pin.add', {
       method: 'post',
       path: VERSIONS,
       id: 'addSkillVersion',
@@ -180,23 +182,16 @@ export function skillRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       params,
       body: newVersion,
-      success: {
-        status: 200,
-        description: 'The version.',
-        body: z.object({ success, version: versionRecord }),
-      },
-      otherSuccess: { status: 202, description: 'Its content is being retrieved.', body: retrieving },
+      success: { description: 'The version.', body: z.object({ version: versionRecord }) },
+      pending,
       errors: [404, 409],
-      operation: true,
-      async handle({ principal, params, body, prefer, signal }) {
+      async begin({ principal, params, body, signal }) {
         const { skillId, name } = await requireSkill(principal.workspaceId, params.skillId)
         const cid = canonicalCid(parseContentCid(body.skillCid, 'skillCid'))
-        const obtained = await obtain(principal, { cid, name }, { prefer, signal })
-        if ('pin' in obtained) return later(obtained.pin)
-        const { about, network } = obtained.content
-        const content = { cid, network, version: body.version ?? about.version, fileId: body.fileId }
-        const version = await addVersion(services, principal, skillId, content)
-        return { body: { success: true, version } }
+        return addContent({ principal, signal }, { cid, name }, async ({ about, network }) => {
+          const content = { cid, network, version: body.version ?? about.version, fileId: body.fileId }
+          return { version: await addVersion(services, principal, skillId, content) }
+        })
       },
     }),
     route({

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { text } from '../../http/shapes.ts'
-import { startedOperation } from '../agent-route.ts'
 
 /** Maximum number of skills per agent (contract 8). */
 export const MAX_ATTACHED = 10
@@ -139,11 +138,7 @@ export const skillUpdates = z.object({
   ),
 })
 
-const success = z.literal(true)
-const operation = startedOperation
-  .optional()
-  .describe('The operation, if the response did not wait for its end.')
-export const applied = z.object({ success, message: z.string(), operation })
+export const applied = z.object({ message: z.string() })
 export const attached = applied.extend({
   attached: z.number().int().describe('How many of the given skills are attached now, which is all of them.'),
 })

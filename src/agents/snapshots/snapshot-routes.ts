@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ApiError, contractError, messages, notFound } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
-import { type AgentServices, agentRoute, pending, requireSuccess } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import { askAgent } from '../engine-call.ts'
 import { readDiff } from './repository.ts'
 import {
@@ -10,7 +10,6 @@ import {
   diffQuery,
   reset,
   resetBody,
-  resetting,
   snapshotList,
   synced,
   syncing,
@@ -22,9 +21,18 @@ const TAG = 'Snapshots'
 const SNAPSHOTS = '/v0/agents/:agentId/snapshots'
 const MAX_DIFF_BYTES = 262_144
 const NETWORK_SETTING = 'BERTH_SNAPSHOT_NETWORK'
+const failure = {
+  statuses: {
+    storage_not_configured: 400,
+    snapshot_not_found: 404,
+    ipfs_unreachable: 503,
+    agent_not_ready: 503,
+  },
+}
 
 /** The history of an agent's workspace (contract 4.3). */
 export function snapshotRoutes({ pool, prisma, config, agentd, operations }: AgentServices): Route[] {
+  const operationRoute = agentOperationRoutes(operations)
   const isConfigured = config.BERTH_SNAPSHOT_NETWORK !== 'none'
 
   /** @throws ApiError 400 if the settings disable snapshots. */
@@ -115,7 +123,7 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
         return { body: { ...status, message } }
       },
     }),
-    agentRoute({
+    operationRoute('agent.sync', {
       method: 'post',
       path: `${SNAPSHOTS}/sync`,
       id: 'syncAgent',
@@ -129,25 +137,23 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
         'no new snapshot. 503 if IPFS or the agent cannot be reached.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The workspace is saved.', body: synced },
-      otherSuccess: { status: 202, description: 'The workspace is being saved.', body: syncing },
-      operation: true,
-      async handle({ agent, ...asked }) {
+      success: { description: 'The workspace is saved.', body: synced },
+      pending: { description: 'The workspace is being saved.', body: syncing },
+      failure,
+      async begin({ agent }) {
         requireStorage()
-        const started = await operations.start('agent.sync', agent, asked)
-        const { headers } = started
-        const finished = requireSuccess(started, { statuses: STATUSES })
-        if (!finished) {
-          const message = 'The snapshot is being taken'
-          return { status: 202, headers, body: { success: true, message, ...pending(started) } }
+        return {
+          subject: agent,
+          pending: { message: 'The snapshot is being taken' },
+          done({ isNew, ...result }) {
+            const message = isNew ? 'Snapshot taken' : 'Nothing has changed since the last snapshot'
+            const details = result.leftOut.length > 0 && `Left out: ${result.leftOut.join('\n')}`
+            return { message, ...result, ...(details && { details }) }
+          },
         }
-        const { isNew, ...result } = finished.result
-        const message = isNew ? 'Snapshot taken' : 'Nothing has changed since the last snapshot'
-        const details = result.leftOut.length > 0 && `Left out: ${result.leftOut.join('\n')}`
-        return { headers, body: { success: true, message, ...result, ...(details && { details }) } }
       },
     }),
-    agentRoute({
+    operationRoute('agent.reset', {
       method: 'post',
       path: `${SNAPSHOTS}/reset`,
       id: 'resetAgent',
@@ -160,27 +166,21 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       callers: ['gateway', 'platform'],
       body: resetBody,
       invalidBody: messages.invalidSnapshotCid,
-      success: { status: 200, description: 'The workspace matches the snapshot.', body: reset },
-      otherSuccess: { status: 202, description: 'The workspace is being reset.', body: resetting },
+      success: { description: 'The workspace matches the snapshot.', body: reset },
+      pending: { description: 'The workspace is being reset.' },
+      failure,
       errors: [404],
-      operation: true,
-      async handle({ agent, body: { snapshotCid }, ...asked }) {
+      async begin({ agent, body: { snapshotCid } }) {
         const snapshot = await findSnapshot(prisma, agent, snapshotCid)
         if (!snapshot) throw notFound(messages.snapshotNotFound)
         requireStorage()
-        const started = await operations.start('agent.reset', agent, { input: { snapshotCid }, ...asked })
-        const { headers } = started
-        const finished = requireSuccess(started, { statuses: STATUSES })
-        if (finished) {
-          const message = `Workspace reset to ${snapshotCid}`
-          return { headers, body: { success: true, message, ...finished.result } }
-        }
-        const message = `Workspace is being reset to ${snapshotCid}`
         const { commitSha } = snapshot
+        const message = `Workspace is being reset to ${snapshotCid}`
         return {
-          status: 202,
-          headers,
-          body: { success: true, message, snapshotCid, commitSha, ...pending(started) },
+          subject: agent,
+          input: { snapshotCid },
+          pending: { message, snapshotCid, commitSha },
+          done: (result) => ({ message: `Workspace reset to ${snapshotCid}`, ...result }),
         }
       },
     }),
@@ -191,11 +191,3 @@ const commitGone = (cause: Error) =>
   new ApiError(409, 'snapshot_gone', 'The repository of the agent no longer has both snapshots', {
     cause,
   })
-
-/** Statuses other than 500 for failures, by the operation's code. */
-const STATUSES: Record<string, number> = {
-  storage_not_configured: 400,
-  snapshot_not_found: 404,
-  ipfs_unreachable: 503,
-  agent_not_ready: 503,
-}

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { cid } from '../../http/shapes.ts'
-import { startedOperation } from '../agent-route.ts'
 
 /** A snapshot as clients see it. */
 export const snapshot = z.object({
@@ -30,7 +29,6 @@ export const syncStatus = z.object({
 })
 
 export const synced = z.object({
-  success: z.literal(true),
   message: z.string(),
   lastSync: z.string(),
   snapshotCid: z.string().describe('The newest snapshot, whether new or existing.'),
@@ -41,11 +39,7 @@ export const synced = z.object({
     .describe('Files that are not in the snapshot, each with the reason: `<path>: <reason>`.'),
   details: z.string().optional().describe('The same as one text.'),
 })
-export const syncing = z.object({
-  success: z.literal(true),
-  message: z.string(),
-  operation: startedOperation,
-})
+export const syncing = synced.pick({ message: true })
 
 /** CIDv1 in base32. */
 const ofHistory = cid
@@ -72,7 +66,6 @@ export const diff = z.object({
 export const resetBody = z.object({ snapshotCid: ofHistory })
 
 export const reset = z.object({
-  success: z.literal(true),
   message: z.string(),
   snapshotCid: z.string(),
   commitSha: z.string(),
@@ -81,4 +74,3 @@ export const reset = z.object({
     .optional()
     .describe('Empty folders and permissions that could not be restored, and why.'),
 })
-export const resetting = reset.extend({ operation: startedOperation })

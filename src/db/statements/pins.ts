@@ -71,8 +71,8 @@ export const markBackfilled = statement({
 export const findPinUnderWay = statement({
   name: 'pin-under-way',
   parameters: ['uuid', 'text'],
-  columns: { fileId: 'uuid', operationId: 'uuid' },
-  text: `SELECT f.id AS "fileId", o.id AS "operationId" FROM file f
+  columns: { operationId: 'uuid' },
+  text: `SELECT o.id AS "operationId" FROM file f
       JOIN operation o ON o.target_id = f.id AND o.kind = 'pin.add' AND o.state IN ('queued', 'running')
     WHERE f.workspace_id = $1 AND f.network = 'public' AND f.cid_v1 = $2 AND f.removed_at IS NULL
     ORDER BY f.id LIMIT 1`,

@@ -52,10 +52,9 @@ describe('the worked example of an operation', () => {
       await writeFile(join(dir, file), after)
     }
     const { compilerOptions } = JSON.parse(await readFile(join(dir, 'tsconfig.json'), 'utf8'))
-    await writeFile(
-      join(dir, 'tsconfig.json'),
-      JSON.stringify({ compilerOptions, files: [...blocks.keys(), 'workers/registry.ts'] }),
-    )
+    // The server extends the type of requests.
+    const files = [...blocks.keys(), 'workers/registry.ts', 'src/http/server.ts']
+    await writeFile(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
     database = await startDatabase()
     storage = createEmbeddedStorage({ dir: join(dir, 'store'), network: 'public' })
     await storage.start()
