@@ -41,7 +41,7 @@ async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Prom
       ...(runtime && { BERTH_RUNTIME: runtime }),
       // The only setting of the shell that counts: without a registry, no other image may be available.
       BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
-      BERTH_ENGINE_VERSION: VERSIONS.first,
+      BERTH_ENGINE_VERSIONS: VERSIONS.first,
       BERTH_ENGINES_DIR: enginesDir,
       BERTH_AGENT_DOMAIN: AGENT_DOMAIN,
       ...model.env,

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
-import { EMPTY_MEANS_NONE } from '../src/config.ts'
+import { EMPTY_MEANS_NONE, REPLACED } from '../src/config.ts'
 import { BOUNDS, type Bound } from '../src/lib/bounds.ts'
 import { SECRETS, settings } from '../src/settings.ts'
 import { withSettings } from './stack-settings.ts'
@@ -15,6 +15,8 @@ interface Setting {
   enum?: unknown[]
   minimum?: number
   maximum?: number
+  properties?: Record<string, Setting>
+  additionalProperties?: unknown
 }
 
 const OUTPUT = new URL('../docs/settings.md', import.meta.url)
@@ -29,55 +31,67 @@ export function settingsPage(): string {
   const rows = Object.entries(inputs).map(([name, input]) => row(name, { ...outputs[name], ...input }))
   return `# Settings
 
-Berth reads its settings from the environment, once, when a process starts. A setting that is wrong stops the
-process with a message that names it. One that is empty counts as not set, but for these, in which empty has a meaning:
-${[...EMPTY_MEANS_NONE].map((name) => `\`${name}\``).join(', ')}.
+Berth reads its settings from the environment once, when a process starts. An invalid setting stops the process with a message that names it. An empty setting counts as not set, except for ${[...EMPTY_MEANS_NONE].map((name) => `\`${name}\``).join(', ')}, where empty has a meaning.
 
-The secrets ${SECRETS.map((name) => `\`${name}\``).join(', ')} may also come from a file: set the name with
-\`_FILE\` at its end to the file's path, for example \`${SECRETS[0]}_FILE=/run/secrets/${SECRETS[0]?.toLowerCase()}\`.
+You can store the secrets ${SECRETS.map((name) => `\`${name}\``).join(', ')} in files instead. Append \`_FILE\` to the name and set it to the file's path, for example \`${SECRETS[0]}_FILE=/run/secrets/${SECRETS[0]?.toLowerCase()}\`.
+
+Some settings have several parts: \`BERTH_PINS=stallSeconds=60,active=100\`. Parts that you leave out keep their defaults.
 
 | Setting | Default | Accepts | Meaning |
 |---|---|---|---|
 ${rows.join('\n')}
 
-## Work under way
+## Work in progress
 
-Each kind of work has bounds, which cannot be set: how much may be under way at a time in one \`web\` process, for one
-caller, for one workspace, and in all. A caller is an API key or an agent's own token; where no key is asked for, a client
-address (of IPv6, a /64; loopback is not counted). A workspace has a share only, so that one that fills its own leaves
-room for the others. What is too much is answered 429 with \`Retry-After\`, \`Error-Code: too_many_at_a_time\` and a message
-that says whose bound is reached. The metric \`berth_work_under_way\` has what is under way.
+Each kind of work has fixed bounds: how much may be in progress at a time in one \`web\` process, for one caller, for one workspace, and in total. A caller is an API key or an agent's token, or a client address if no key is needed (for IPv6, a /64; loopback is not counted). A workspace has only a share, so that one that uses all of its share leaves room for the others. Requests beyond a bound get 429 with \`Retry-After\`, \`Error-Code: too_many_at_a_time\` and a message that says whose bound was reached. The metric \`berth_work_under_way\` counts the work in progress.
 
 | Work | Caller | Workspace | Process | Why |
 |---|---|---|---|---|
 ${Object.values<Bound>(BOUNDS).map(boundRow).join('\n')}
 
-## Requests a minute
+## Requests per minute
 
-What a plan allows is for each key; all keys of a workspace together have four times as much, so that more keys bring no
-more. Redis counts both; without it, or while it is away, each \`web\` process counts for itself. A request that is refused
-for its key does not count for the workspace. The \`RateLimit-*\` headers are of what is nearer to its limit.
+A plan's limit applies to each key. All keys of a workspace together have four times as much, so more keys do not give more. Redis counts both; without Redis, each \`web\` process counts for itself. A request that exceeds its key's limit does not count for the workspace. The \`RateLimit-*\` headers describe the limit that is nearer.
 
-Requests without a key, and those with a bad one, are counted by client address, in the memory of each process:
-\`BERTH_ADDRESS_REQUESTS_PER_MINUTE\`, \`BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE\`. Who sends too many bad keys gets 429 in place
-of 401. Good API keys still work from there, since others may share the address: their signature tells them from bad ones
-without the database. Gateway tokens of agents are random, so then only those are looked up that were good before. Loopback
-is not counted: it is a developer, or a proxy that is not trusted and brings everybody.
+Each \`web\` process counts requests without a key, and those with an invalid key, by client address, in memory (\`BERTH_ADDRESS_LIMITS\`). An address that sends too many invalid keys gets 429 instead of 401. Valid API keys still work from that address, because others may share it: their signature shows without the database that they are valid. Gateway tokens of agents are random, so Berth then looks up only those that were valid before. Loopback is not counted: it is a developer, or an untrusted proxy through which everybody comes.
 
-This page is made from \`src/settings.ts\`, \`src/agent-settings.ts\`, \`src/kubernetes-settings.ts\` and \`src/lib/bounds.ts\` by \`npm run docs:settings\`.
+## Former settings
+
+Berth refuses to start with one of these, and names the replacement.
+
+| Former setting | Replacement |
+|---|---|
+${Object.entries(REPLACED).map(formerRow).join('\n')}
+
+\`npm run docs:settings\` generates this page from \`src/settings.ts\`, \`src/agent-settings.ts\`, \`src/kubernetes-settings.ts\`, \`src/config.ts\` and \`src/lib/bounds.ts\`.
 `
 }
+
+const formerRow = ([name, replacement]: [string, string]): string =>
+  `| \`${name}\` | ${replacement && `\`${replacement}${replacement.endsWith('=') ? '…' : ''}\``} |`
 
 const boundRow = ({ name, caller, workspace, process, reason }: Bound): string =>
   `| ${[name, caller ?? '', workspace ?? '', process, reason].join(' | ')} |`
 
 function row(name: string, setting: Setting): string {
-  const cells = [`\`${name}\``, preset(setting), accepts(setting), setting.description ?? '']
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  const parts = setting.additionalProperties === false ? Object.entries(setting.properties ?? {}) : []
+  const described = parts.flatMap(([part, { description }]) =>
+    description ? `\`${part}\`: ${description}.` : [],
+  )
+  const cells = [
+    `\`${name}\``,
+    preset(parts.length > 0 ? { default: parts.flatMap(presetOf) } : setting),
+    [accepts(setting), ...parts.map(([part, rule]) => accepts(rule) && `\`${part}\` ${accepts(rule)}`)],
+    [setting.description, ...described],
+  ]
+  return `| ${cells.map((cell) => [cell].flat().filter(Boolean).join('<br>').replaceAll('|', '\\|')).join(' | ')} |`
 }
 
+const presetOf = ([part, { default: value }]: [string, Setting]): string[] =>
+  value === undefined || typeof value === 'object' ? [] : [`${part}=${value}`]
+
 function preset({ default: value }: Setting): string {
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return ''
+  if (value === undefined || String(value) === '') return ''
   return `\`${value}\``
 }
 

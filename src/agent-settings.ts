@@ -4,7 +4,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { kubernetesSettings } from './kubernetes-settings.ts'
-import { flag, integer, list, networks, seconds, socketPath, text, url } from './setting-types.ts'
+import { flag, group, integer, list, networks, seconds, socketPath, text, url } from './setting-types.ts'
 
 export const agentSettings = {
   BERTH_RUNTIME: z
@@ -34,10 +34,12 @@ export const agentSettings = {
     .describe(
       'Image of an engine version for clusters, such as registry.example.org/berth/openclaw:{version}, which `berth engines build --push` writes. Required with BERTH_RUNTIME=kubernetes; an image must exist for BERTH_ENGINE_VERSION and each of BERTH_ENGINE_VERSIONS.',
     ),
-  BERTH_ENGINE_VERSION: text.default('2026.9.6').describe('Version of OpenClaw that new agents run.'),
   BERTH_ENGINE_VERSIONS: list
+    .pipe(z.tuple([text], text))
     .default(['2026.9.6', '2026.9.5'])
-    .describe('Versions that agents may be restarted on, in addition to those already built.'),
+    .describe(
+      'Versions of OpenClaw, comma separated: new agents run the first, and agents may be restarted on each of them, in addition to those already built.',
+    ),
   // Workers mark the engines that they need once an hour.
   BERTH_ENGINE_GRACE_SECONDS: seconds(10_800, 31_536_000)
     .default(604_800)
@@ -65,14 +67,23 @@ export const agentSettings = {
     .describe(
       "Address range of agents' networks, divided into a network of 8 addresses for each agent. Must be the same for all processes.",
     ),
-  BERTH_AGENT_MEMORY_MB: integer(1024, 1_048_576).default(2048).describe('Memory per agent.'),
-  BERTH_AGENT_CPUS: z.coerce.number().min(0.1).max(256).default(2).describe('Processors per agent.'),
-  BERTH_AGENT_PIDS: integer(64, 32_768).default(512).describe('Processes and threads per agent.'),
-  BERTH_AGENT_DISK_MB: integer(64, 1_048_576)
-    .default(10_240)
-    .describe(
-      'Disk per agent, if its plan has no limit of its own. With BERTH_DISKS_SOCKET it is a hard limit. Without, Berth measures usage every ten seconds (a large home less often, so that measuring takes at most a fiftieth of the time) and stops an agent that exceeds it.',
-    ),
+  BERTH_AGENT_LIMITS: group('What one agent may use.', {
+    memoryMb: integer(1024, 1_048_576).default(2048).describe('memory'),
+    cpus: z.coerce.number().min(0.1).max(256).default(2).describe('processors'),
+    pids: integer(64, 32_768).default(512).describe('processes and threads'),
+    diskMb: integer(64, 1_048_576)
+      .default(10_240)
+      .describe(
+        'disk, if its plan has no limit of its own. With BERTH_DISKS_SOCKET it is a hard limit. Without, Berth measures usage every ten seconds (a large home less often, so that measuring takes at most a fiftieth of the time) and stops an agent that exceeds it',
+      ),
+    consoleSeconds: seconds(0.1, 3600).default(60).describe('a console command that runs longer is killed'),
+    consoleBytes: integer(1024, 1_073_741_824)
+      .default(1_048_576)
+      .describe('output of a console command that is kept'),
+    fileBytes: integer(1, 268_435_456)
+      .default(8_388_608)
+      .describe('largest file that can be uploaded to or read from it'),
+  }),
   BERTH_DISKS_SOCKET: socketPath
     .optional()
     .describe(
@@ -93,42 +104,22 @@ export const agentSettings = {
     .regex(/^\//, 'must be the path of a device')
     .optional()
     .describe('Device with your own btrfs file system, instead of an image.'),
-  BERTH_AGENT_CONCURRENCY: integer(1, 1000)
-    .default(4)
-    .describe('How many agents one worker process starts, restarts or removes at a time.'),
   BERTH_AGENT_READY_SECONDS: seconds(1, 3600)
     .default(180)
     .describe('A gateway that is not ready within this time counts as failed.'),
-  BERTH_AGENT_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(5)
-    .describe('Interval of the loop that compares agents with their containers.'),
   BERTH_STOP_AGENTS: flag
     .default(false)
     .describe(
       'Whether a worker that shuts down stops the agents on its machine; the next start brings them up again. `npm start` sets it.',
     ),
-  BERTH_CONSOLE_SECONDS: seconds(0.1, 3600)
-    .default(60)
-    .describe('A console command that runs longer is killed.'),
-  BERTH_CONSOLE_OUTPUT_BYTES: integer(1024, 1_073_741_824)
-    .default(1_048_576)
-    .describe('Maximum output of a console command that is kept.'),
-  BERTH_AGENT_UPLOAD_BYTES: integer(1, 268_435_456)
-    .default(8_388_608)
-    .describe('Largest file that can be uploaded to or read from an agent.'),
   BERTH_SNAPSHOT_NETWORK: z
     .enum(['public', 'private', 'none'])
     .default('private')
     .describe('IPFS network on which snapshots of agents are pinned; `none` disables snapshots.'),
-  BERTH_SNAPSHOT_SECONDS: seconds(0.5, 86_400)
-    .default(60)
-    .describe('A changed workspace of an agent is saved within about this time.'),
-  BERTH_SNAPSHOT_KEEP: integer(1, 100_000)
-    .default(50)
-    .describe("How many of an agent's newest snapshots are kept."),
-  BERTH_SNAPSHOT_KEEP_DAYS: integer(0, 36_500)
-    .default(30)
-    .describe('In addition, the last snapshot of each of this many days is kept.'),
+  BERTH_SNAPSHOT_KEEP: group("Which of an agent's snapshots are kept.", {
+    newest: integer(1, 100_000).default(50).describe('this many of the newest'),
+    days: integer(0, 36_500).default(30).describe('in addition, the last one of each of this many days'),
+  }),
   BERTH_CLAWHUB_URL: z
     .union([z.literal(''), url('http', 'https')])
     .default('')
@@ -217,12 +208,12 @@ export const agentSettings = {
     .describe(
       "Where an agent proxy in a cluster reaches `web`: its Service. Calls of agents to Berth on a loopback name (such as PUBLIC_URL while you try Berth through a forwarded port) go there. Not set: they go to the agent proxy's own loopback.",
     ),
-  BERTH_AGENT_PROXY_STOP_SECONDS: seconds(0, 3600)
-    .default(0)
-    .describe(
-      'How long a stopping agent proxy still accepts connections while /readyz returns 503, so that traffic can move away.',
-    ),
-  BERTH_AGENT_PROXY_DRAIN_SECONDS: seconds(0, 3600)
-    .default(5)
-    .describe('How long connections of the agent proxy may take to end after that.'),
+  BERTH_AGENT_PROXY_STOP: group('How an agent proxy stops.', {
+    acceptSeconds: seconds(0, 3600)
+      .default(0)
+      .describe(
+        'how long it still accepts connections while /readyz returns 503, so that traffic can move away',
+      ),
+    drainSeconds: seconds(0, 3600).default(5).describe('how long its connections may take to end after that'),
+  }),
 }

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { loadAgentProxyKey, loadConfig } from './config.ts'
+import { loadAgentProxyKey, loadConfig, REPLACED } from './config.ts'
 import { ConfigError } from './errors.ts'
+import { settings } from './settings.ts'
 
 describe('configuration', () => {
   it('configuration needs no settings', () => {
     const config = loadConfig({})
     assert.equal(config.PORT, 3000)
     assert.equal(config.HOST, '127.0.0.1')
-    assert.equal(config.BERTH_PIN_STALL_SECONDS, 120)
+    assert.equal(config.BERTH_PINS.stallSeconds, 120)
   })
 
   const wrong: Record<string, string> = {
@@ -21,15 +22,16 @@ describe('configuration', () => {
     IPFS_API_URL: '/ip4/127.0.0.1/tcp/5001',
     JWT_KEY: 'short',
     LOG_LEVEL: 'loud',
-    BERTH_PIN_CONCURRENCY: '0',
-    BERTH_PIN_STALL_SECONDS: 'soon',
+    BERTH_CONCURRENCY: 'pins=0',
+    BERTH_PINS: 'stallSeconds=soon',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
     BERTH_ENGINE_IMAGE: 'registry.example.org/{version}/openclaw',
     BERTH_EGRESS_REFUSE: '192.0.2.0/24, 192.0.2.0/33',
     BERTH_KUBERNETES_NAMESPACE: 'Agents',
-    BERTH_KUBERNETES_NODE_SELECTOR: 'fast',
-    BERTH_KUBERNETES_TOLERATIONS: 'agents:Never',
-    BERTH_KUBERNETES_PROXY_NETWORKS: '10.0.0.4',
+    BERTH_KUBERNETES_POD: 'hostNetwork: true',
+    BERTH_KUBERNETES_PROXY: 'networks: [10.0.0.4]',
+    BERTH_RETENTION: 'analytics=',
+    BERTH_TLS_ASK: '127.0.0.1',
     BERTH_OIDC_ISSUER: 'http://id.example.com',
     BERTH_OIDC_JOIN: 'example.com:owner:default',
   }
@@ -42,22 +44,35 @@ describe('configuration', () => {
     })
   }
 
-  it('configuration rejects former setting names from the changelog and names the current ones', () => {
-    const changelog = readFileSync(new URL('../CHANGELOG.md', import.meta.url), 'utf8')
-    const renamed = [...changelog.matchAll(/^ {2}\| `(\w+)` \| `(\w+)` \|$/gm)]
-    assert.equal(renamed.length, 6)
-    for (const [, was = '', is] of renamed)
-      assert.throws(() => loadConfig({ [was]: 'x' }), new ConfigError(`${was}: is called ${is} now`))
+  it('configuration names the part of a setting that is invalid', () => {
+    assert.throws(
+      () => loadConfig({ BERTH_PINS: 'stallSeconds=0', BERTH_IMAGES: 'pixels=5' }),
+      new ConfigError('BERTH_PINS: stallSeconds must be at least 0.1\nBERTH_IMAGES: has no pixels'),
+    )
   })
 
-  it('configuration rejects a former setting name and names the current one', () => {
-    const env = { HOST_KEY_FILE: '/run/secrets/host_key', BERTH_HOST_PORT: '3130', BERTH_HOST_URL: '' }
-    assert.throws(
-      () => loadConfig(env),
-      new ConfigError(
-        'HOST_KEY_FILE: is called AGENT_PROXY_KEY_FILE now\nBERTH_HOST_PORT: is called BERTH_AGENT_PROXY_PORT now',
-      ),
-    )
+  it('configuration keeps the defaults of the parts that a setting does not name', () => {
+    const { BERTH_PINS, BERTH_KUBERNETES_POD } = loadConfig({
+      BERTH_PINS: 'active=3, retrySeconds=5',
+      BERTH_KUBERNETES_POD: 'nodeSelector: { disk: fast }',
+    })
+    assert.deepEqual(BERTH_PINS, { stallSeconds: 120, retrySeconds: 5, expirySeconds: 86_400, active: 3 })
+    assert.deepEqual(BERTH_KUBERNETES_POD, {
+      serviceAccountName: 'berth-agent',
+      nodeSelector: { disk: 'fast' },
+    })
+  })
+
+  it('configuration rejects each former setting and names what replaces it', () => {
+    for (const [former, replacement] of Object.entries(REPLACED)) {
+      const name = replacement.slice(0, replacement.indexOf('=')).replace(/_FILE$/, '')
+      assert.ok((replacement === '' || name in settings.shape) && !(former in settings.shape), former)
+      assert.throws(
+        () => loadConfig({ [former]: 'x' }),
+        new ConfigError(`${former}: is no longer a setting${replacement && `, use ${replacement}`}`),
+      )
+      assert.deepEqual(loadConfig({ [former]: '' }), loadConfig({}))
+    }
   })
 
   it('configuration rejects BERTH_INSTANCE, which only an upgrade from 0.1.0 needed', () => {
@@ -89,7 +104,7 @@ describe('configuration', () => {
   })
 
   it('configuration treats an empty setting as not set', () => {
-    const config = loadConfig({ DATABASE_URL: '', HOST: '', PORT: '', BERTH_PIN_CONCURRENCY: '' })
+    const config = loadConfig({ DATABASE_URL: '', HOST: '', PORT: '', BERTH_CONCURRENCY: '' })
     assert.deepEqual(config, loadConfig({}))
     assert.equal(loadConfig({ BERTH_IPFS_ROUTING_URL: '' }).BERTH_IPFS_ROUTING_URL, '')
   })

@@ -19,15 +19,62 @@ export const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGR
 const NO_SETTINGS =
   /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
 
-/** Settings of earlier versions, and what became of them. */
-const FORMER: Record<string, string> = {
-  HOST_KEY: 'is called AGENT_PROXY_KEY now',
-  HOST_KEY_FILE: 'is called AGENT_PROXY_KEY_FILE now',
-  BERTH_HOST_SOCKET: 'is called BERTH_AGENT_PROXY_SOCKET now',
-  BERTH_HOST_URL: 'is called BERTH_AGENT_PROXY_URL now',
-  BERTH_HOST_PORT: 'is called BERTH_AGENT_PROXY_PORT now',
-  BERTH_HOST_ADDRESS: 'is called BERTH_AGENT_PROXY_ADDRESS now',
-  BERTH_INSTANCE: 'is in the database now: remove the setting',
+/** Former settings, each with what replaces it, up to the value; empty if nothing does. */
+export const REPLACED: Record<string, string> = {
+  HOST_KEY: 'AGENT_PROXY_KEY=',
+  HOST_KEY_FILE: 'AGENT_PROXY_KEY_FILE=',
+  BERTH_HOST_SOCKET: 'BERTH_AGENT_PROXY_SOCKET=',
+  BERTH_HOST_URL: 'BERTH_AGENT_PROXY_URL=',
+  BERTH_HOST_PORT: 'BERTH_AGENT_PROXY_PORT=',
+  BERTH_HOST_ADDRESS: 'BERTH_AGENT_PROXY_ADDRESS=',
+  BERTH_INSTANCE: '',
+  BERTH_ADDRESS_REQUESTS_PER_MINUTE: 'BERTH_ADDRESS_LIMITS=requests=',
+  BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: 'BERTH_ADDRESS_LIMITS=failedLogins=',
+  BERTH_SESSION_HOURS: 'BERTH_SESSIONS=hours=',
+  BERTH_SESSION_IDLE_HOURS: 'BERTH_SESSIONS=idleHours=',
+  BERTH_TLS_ASK_PORT: 'BERTH_TLS_ASK=',
+  BERTH_TLS_ASK_HOST: 'BERTH_TLS_ASK=<host>:<port>',
+  BERTH_PIN_CONCURRENCY: 'BERTH_CONCURRENCY=pins=',
+  BERTH_AGENT_CONCURRENCY: 'BERTH_CONCURRENCY=agents=',
+  BERTH_PIN_STALL_SECONDS: 'BERTH_PINS=stallSeconds=',
+  BERTH_PIN_RETRY_SECONDS: 'BERTH_PINS=retrySeconds=',
+  BERTH_PIN_EXPIRY_SECONDS: 'BERTH_PINS=expirySeconds=',
+  BERTH_PIN_ACTIVE_LIMIT: 'BERTH_PINS=active=',
+  BERTH_OPERATION_RETENTION_DAYS: 'BERTH_RETENTION=operations=',
+  BERTH_EVENTS_DAYS: 'BERTH_RETENTION=events=',
+  BERTH_WEBHOOK_DELIVERY_DAYS: 'BERTH_RETENTION=deliveries=',
+  BERTH_ANALYTICS_DAYS: 'BERTH_RETENTION=analytics=',
+  BERTH_AUDIT_DAYS: 'BERTH_RETENTION=audit=',
+  BERTH_RECONCILE_SECONDS: 'BERTH_INTERVALS=reconcile=',
+  BERTH_AGENT_RECONCILE_SECONDS: 'BERTH_INTERVALS=agents=',
+  BERTH_SNAPSHOT_SECONDS: 'BERTH_INTERVALS=snapshots=',
+  BERTH_GC_SECONDS: 'BERTH_INTERVALS=gc=',
+  BERTH_GC_GRACE_SECONDS: 'BERTH_INTERVALS=gcGrace=',
+  BERTH_ANALYTICS_FLUSH_SECONDS: 'BERTH_INTERVALS=analytics=',
+  BERTH_BACKUP_SECONDS: 'BERTH_INTERVALS=backups=',
+  BERTH_IMAGE_PROCESSES: 'BERTH_IMAGES=processes=',
+  BERTH_IMAGE_SECONDS: 'BERTH_IMAGES=seconds=',
+  BERTH_IMAGE_MAX_PIXELS: 'BERTH_IMAGES=maxPixels=',
+  BERTH_IMAGE_CACHE_MB: 'BERTH_IMAGES=cacheMb=',
+  BERTH_ENGINE_VERSION: 'BERTH_ENGINE_VERSIONS=<that of new agents>,<others>',
+  BERTH_AGENT_MEMORY_MB: 'BERTH_AGENT_LIMITS=memoryMb=',
+  BERTH_AGENT_CPUS: 'BERTH_AGENT_LIMITS=cpus=',
+  BERTH_AGENT_PIDS: 'BERTH_AGENT_LIMITS=pids=',
+  BERTH_AGENT_DISK_MB: 'BERTH_AGENT_LIMITS=diskMb=',
+  BERTH_CONSOLE_SECONDS: 'BERTH_AGENT_LIMITS=consoleSeconds=',
+  BERTH_CONSOLE_OUTPUT_BYTES: 'BERTH_AGENT_LIMITS=consoleBytes=',
+  BERTH_AGENT_UPLOAD_BYTES: 'BERTH_AGENT_LIMITS=fileBytes=',
+  BERTH_SNAPSHOT_KEEP_DAYS: 'BERTH_SNAPSHOT_KEEP=days=',
+  BERTH_AGENT_PROXY_STOP_SECONDS: 'BERTH_AGENT_PROXY_STOP=acceptSeconds=',
+  BERTH_AGENT_PROXY_DRAIN_SECONDS: 'BERTH_AGENT_PROXY_STOP=drainSeconds=',
+  BERTH_KUBERNETES_PULL_SECRETS: 'BERTH_KUBERNETES_POD={imagePullSecrets: [{name: <name>}]}',
+  BERTH_KUBERNETES_ACCOUNT: 'BERTH_KUBERNETES_POD={serviceAccountName: <name>}',
+  BERTH_KUBERNETES_RUNTIME_CLASS: 'BERTH_KUBERNETES_POD={runtimeClassName: <name>}',
+  BERTH_KUBERNETES_NODE_SELECTOR: 'BERTH_KUBERNETES_POD={nodeSelector: {<label>: <value>}}',
+  BERTH_KUBERNETES_TOLERATIONS: 'BERTH_KUBERNETES_POD={tolerations: [{key: <key>, operator: Exists}]}',
+  BERTH_KUBERNETES_PROXY_LABELS: 'BERTH_KUBERNETES_PROXY={labels: {<label>: <value>}}',
+  BERTH_KUBERNETES_PROXY_NAMESPACE: 'BERTH_KUBERNETES_PROXY={namespace: <name>}',
+  BERTH_KUBERNETES_PROXY_NETWORKS: 'BERTH_KUBERNETES_PROXY={networks: [<address/bits>]}',
 }
 
 /**
@@ -40,13 +87,15 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   )
   const parsed = settings.safeParse(Object.fromEntries(set))
   const names = Object.keys(env)
-  const former = names.filter((name) => name in FORMER && env[name] !== '')
-  const unknown = names.filter((name) => isUnknown(name) && !(name in FORMER))
+  const former = names.filter((name) => name in REPLACED && env[name] !== '')
+  const unknown = names.filter((name) => isUnknown(name) && !(name in REPLACED))
   if (parsed.success && unknown.length + former.length === 0) return Object.freeze(parsed.data)
   const lines = [
-    ...former.map((name) => `${name}: ${FORMER[name]}`),
+    ...former.map((name) => `${name}: is no longer a setting${REPLACED[name] && `, use ${REPLACED[name]}`}`),
     ...unknown.map((name) => `${name}: there is no such setting`),
-    ...(parsed.error?.issues ?? []).map((issue) => `${String(issue.path[0])}: ${issue.message}`),
+    ...(parsed.error?.issues ?? []).map(({ path: [name, ...part], message }) =>
+      [`${String(name)}:`, ...part.filter((key) => typeof key === 'string'), message].join(' '),
+    ),
   ]
   throw new ConfigError(lines.join('\n'))
 }

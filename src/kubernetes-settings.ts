@@ -1,12 +1,35 @@
 /** The settings of agents in Kubernetes. A part of `agent-settings.ts`. */
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { flag, integer, list, text } from './setting-types.ts'
+import { flag, integer, text, yaml } from './setting-types.ts'
 
 const name = text.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'must be a Kubernetes name')
-const labels = list.pipe(
-  z.array(text.regex(/^[^=\s]+=[^=\s]*$/, 'must be label=value pairs, comma separated')),
-)
+
+/** A part of a field that the API server checks. */
+const object = z.looseObject({})
+
+/** The fields of a pod's spec that an operator may set; no other, because it could open the walls around agents. */
+const podTemplate = z.strictObject({
+  serviceAccountName: name.default('berth-agent'),
+  imagePullSecrets: z.array(z.strictObject({ name })).exactOptional(),
+  runtimeClassName: name.exactOptional(),
+  nodeSelector: z.record(z.string(), z.string()).exactOptional(),
+  tolerations: z
+    .array(z.looseObject({ effect: z.enum(['NoSchedule', 'NoExecute', 'PreferNoSchedule']).exactOptional() }))
+    .exactOptional(),
+  affinity: object.exactOptional(),
+  priorityClassName: name.exactOptional(),
+  schedulerName: name.exactOptional(),
+})
+
+/** What BERTH_KUBERNETES_POD sets in the spec of a pod. */
+export type PodTemplate = z.infer<typeof podTemplate>
+
+const proxyPeers = z.strictObject({
+  labels: z.record(z.string(), z.string()).default({ app: 'berth-agent-proxy' }),
+  namespace: name.exactOptional(),
+  networks: z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks like 10.0.0.4/32')).default([]),
+})
 
 export const kubernetesSettings = {
   BERTH_KUBERNETES_CONFIG: text
@@ -16,48 +39,21 @@ export const kubernetesSettings = {
   BERTH_KUBERNETES_NAMESPACE: name
     .default('berth-agents')
     .describe('Namespace for agents, which must contain nothing else.'),
-  BERTH_KUBERNETES_PULL_SECRETS: list
-    .default([])
-    .describe("Secrets in the agents' namespace with which nodes pull engine images."),
-  BERTH_KUBERNETES_ACCOUNT: name
-    .default('berth-agent')
-    .describe('ServiceAccount of agents, which has no permissions; its token is not mounted.'),
   BERTH_KUBERNETES_STORAGE_CLASS: name
     .optional()
     .describe("StorageClass of agents' volumes. Not set: the cluster's default."),
-  BERTH_KUBERNETES_RUNTIME_CLASS: name
-    .optional()
-    .describe("RuntimeClass of agents, such as gVisor's. Not set: the cluster's default."),
-  BERTH_KUBERNETES_NODE_SELECTOR: labels
-    .default([])
-    .describe('Labels of the nodes on which agents run, as label=value. Not set: any node.'),
-  BERTH_KUBERNETES_TOLERATIONS: list
-    .pipe(
-      z.array(
-        text.regex(
-          /^[^=:\s]+(=[^:\s]*)?(:(NoSchedule|NoExecute|PreferNoSchedule))?$/,
-          'must be taints, comma separated',
-        ),
-      ),
-    )
-    .default([])
-    .describe('Node taints that agents tolerate, as key, key=value or key=value:effect.'),
+  BERTH_KUBERNETES_POD: yaml(podTemplate)
+    .prefault('')
+    .describe(
+      "Fields for the spec of agents' pods, as YAML or JSON: `imagePullSecrets`, `serviceAccountName` (by default `berth-agent`, which has no permissions; its token is not mounted), `runtimeClassName` (such as gVisor's), `nodeSelector`, `tolerations`, `affinity`, `priorityClassName`, `schedulerName`.",
+    ),
   BERTH_KUBERNETES_REQUEST_PERCENT: integer(1, 100)
     .default(25)
     .describe("The share of an agent's memory and processors that is reserved on its node."),
-  BERTH_KUBERNETES_PROXY_LABELS: labels
-    .default(['app=berth-agent-proxy'])
+  BERTH_KUBERNETES_PROXY: yaml(proxyPeers)
+    .prefault('')
     .describe(
-      "Labels of the agent proxy's pods: only they can reach agents, and agents can reach only them.",
-    ),
-  BERTH_KUBERNETES_PROXY_NAMESPACE: name
-    .optional()
-    .describe("Namespace of the agent proxy. Not set: the agents' namespace."),
-  BERTH_KUBERNETES_PROXY_NETWORKS: list
-    .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks like 10.0.0.4/32')))
-    .default([])
-    .describe(
-      "Addresses of an agent proxy that is not a pod, or that uses its node's network, instead of its labels.",
+      "The agent proxy, which alone can reach agents and which alone they can reach, as YAML or JSON: the `labels` of its pods (by default `app: berth-agent-proxy`) and their `namespace` (by default the agents'). For a proxy that is not a pod, or that uses its node's network, instead its `networks`, such as `[10.0.0.4/32]`.",
     ),
   BERTH_KUBERNETES_OPEN_NETWORK: flag
     .default(false)

@@ -1,6 +1,7 @@
 /** Types of setting values: the accepted format, and the parsed value. */
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
+import { parse } from 'yaml'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
 import './lib/zod-messages.ts'
@@ -27,6 +28,40 @@ export const networks = list.refine(
     }),
   'must be networks like 192.0.2.0/24 or 2001:db8::/32, with commas between them',
 )
+/** A port, or `host:port`; the host defaults to loopback. */
+export const address = text.transform((value, context) => {
+  const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(value) ?? []
+  if (port && Number(port) <= 65_535) return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+  context.addIssue('must be a port, or host:port')
+  return z.NEVER
+})
+/**
+ * Values of one subject in one setting, as `name=value` with commas between them. Names that are left out keep their
+ * defaults.
+ */
+export const group = <S extends z.ZodRawShape>(description: string, shape: S) =>
+  list
+    .transform((items, context) => {
+      const pairs = items.map((item) => item.split('='))
+      if (pairs.every(([name, value, more]) => name && value && more === undefined)) return Object.fromEntries(pairs)
+      context.addIssue(`must be like ${Object.keys(shape)[0]}=1, with commas between more of them`)
+      return z.NEVER
+    })
+    .pipe(z.strictObject(shape))
+    .prefault('')
+    .describe(description)
+/** An object, written as YAML or JSON. */
+export const yaml = <S extends z.ZodType>(schema: S) =>
+  text
+    .transform((value, context) => {
+      try {
+        return parse(value) ?? {}
+      } catch {
+        context.addIssue('must be YAML or JSON')
+        return z.NEVER
+      }
+    })
+    .pipe(schema)
 export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
 /** Seconds, including fractions. */
 export const seconds = (min: number, max: number) => z.coerce.number().min(min).max(max)

@@ -4,7 +4,9 @@ import { z } from 'zod'
 import { agentSettings } from './agent-settings.ts'
 import { parseKeep } from './lib/keep.ts'
 import {
+  address,
   flag,
+  group,
   integer,
   issuer,
   joinRules,
@@ -73,26 +75,27 @@ export const settings = z.object({
     .describe(
       'Reverse proxies in front of the web process whose X-Forwarded-* headers are trusted. Either their number, if nobody else can reach the process, or a comma separated list of addresses, networks (10.0.0.0/8, `loopback`, `linklocal`, `uniquelocal`) and host names, which are looked up every five seconds.',
     ),
-  BERTH_ADDRESS_REQUESTS_PER_MINUTE: integer(0, 1_000_000)
-    .default(6000)
-    .describe(
-      "Requests without a key that one client address (for IPv6, a /64) may send to one web process per minute: gateways, agents' pages, documentation, signed URLs. Loopback is not counted. Behind a proxy, set BERTH_TRUST_PROXY, or all clients count as one. 0: no limit.",
-    ),
-  BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: integer(0, 1_000_000)
-    .default(60)
-    .describe(
-      'Requests with an invalid key or token, counted in the same way. Valid keys still work from an address that has reached the limit, but not in the first message of a WebSocket to an agent. 0: no limit.',
-    ),
+  BERTH_ADDRESS_LIMITS: group(
+    'What one client address (for IPv6, a /64) may send to one web process per minute. Loopback is not counted. Behind a proxy, set BERTH_TRUST_PROXY, or all clients count as one. 0: no limit.',
+    {
+      requests: integer(0, 1_000_000)
+        .default(6000)
+        .describe("requests without a key: gateways, agents' pages, documentation, signed URLs"),
+      failedLogins: integer(0, 1_000_000)
+        .default(60)
+        .describe(
+          'requests with an invalid key or token; valid keys still work from an address that has reached the limit, but not in the first message of a WebSocket to an agent',
+        ),
+    },
+  ),
   BERTH_DASHBOARD: z
     .enum(['on', 'off'])
     .default('on')
     .describe('Whether `web` serves the dashboard, below `/dashboard` on its own host.'),
-  BERTH_SESSION_HOURS: integer(1, 8760)
-    .default(168)
-    .describe('A dashboard session ends this long after its sign-in.'),
-  BERTH_SESSION_IDLE_HOURS: integer(1, 8760)
-    .default(24)
-    .describe('A dashboard session ends earlier if it is unused for this long.'),
+  BERTH_SESSIONS: group('When a dashboard session ends.', {
+    hours: integer(1, 8760).default(168).describe('hours after its sign-in'),
+    idleHours: integer(1, 8760).default(24).describe('hours without use, if that is earlier'),
+  }),
   BERTH_OIDC_ISSUER: issuer
     .optional()
     .describe(
@@ -115,12 +118,11 @@ export const settings = z.object({
     .describe(
       'Users who become members at their first sign-in with that provider, without an invitation: `<domain>:<member or viewer>:<workspace>`, comma separated, for e-mail addresses of this domain that the provider has verified. Users who were removed from the workspace cannot rejoin this way. Not set: nobody.',
     ),
-  BERTH_TLS_ASK_PORT: integer(0, 65535)
+  BERTH_TLS_ASK: address
     .optional()
     .describe(
-      'Port on which a TLS proxy such as Caddy asks `web` whether it serves a name: `GET /?domain=<name>` returns 200 or 404. Never publish it. Not set: none.',
+      'Port, or `host:port`, on which a TLS proxy such as Caddy asks `web` whether it serves a name: `GET /?domain=<name>` returns 200 or 404. Never publish it. The host defaults to loopback. Not set: none.',
     ),
-  BERTH_TLS_ASK_HOST: text.default('127.0.0.1').describe('Address of BERTH_TLS_ASK_PORT.'),
   BERTH_HEALTH_PORT: integer(0, 65535)
     .optional()
     .describe(
@@ -147,56 +149,62 @@ export const settings = z.object({
     .describe(
       'Queues that this worker serves, comma separated: pins, repairs, storage, agents, workspaces, webhooks. Not set: all.',
     ),
-  BERTH_PIN_CONCURRENCY: integer(1, 1000)
-    .default(16)
-    .describe('How many pins one worker process retrieves at a time.'),
-  BERTH_PIN_STALL_SECONDS: seconds(0.1, 86_400)
-    .default(120)
-    .describe('A pin attempt ends if no block arrives for this long.'),
-  BERTH_PIN_RETRY_SECONDS: seconds(0.05, 86_400)
-    .default(60)
-    .describe(
-      'Wait before content that was not found is searched again. The wait grows fourfold each time, up to an hour and twice the age of the pin.',
-    ),
-  BERTH_PIN_EXPIRY_SECONDS: seconds(0.1, 31_536_000)
-    .default(86_400)
-    .describe('A pin whose content is not found within this time is `expired`.'),
-  BERTH_PIN_ACTIVE_LIMIT: integer(1, 1_000_000)
-    .default(250)
-    .describe('Searches of one workspace at a time; the rest are `backfilled`.'),
-  BERTH_DISPATCH_AHEAD: integer(1, 100_000)
-    .default(4)
-    .describe(
-      'How many operations of one queue are dispatched in addition to those for which a worker has a free slot.',
-    ),
-  BERTH_OPERATION_RETENTION_DAYS: integer(1, 3650)
-    .default(30)
-    .describe('Finished operations are deleted after this time.'),
-  BERTH_EVENTS_DAYS: integer(1, 3650)
-    .default(30)
-    .describe('Events are kept for this many days: a reader that was away for longer gets 410.'),
+  BERTH_CONCURRENCY: group('How much one worker process does at a time.', {
+    pins: integer(1, 1000).default(16).describe('pins that it retrieves'),
+    agents: integer(1, 1000).default(4).describe('agents that it starts, restarts or removes'),
+  }),
+  BERTH_PINS: group('How long pins are searched.', {
+    stallSeconds: seconds(0.1, 86_400)
+      .default(120)
+      .describe('a pin attempt ends if no block arrives for this long'),
+    retrySeconds: seconds(0.05, 86_400)
+      .default(60)
+      .describe(
+        'wait before content that was not found is searched again; it grows fourfold each time, up to an hour and twice the age of the pin',
+      ),
+    expirySeconds: seconds(0.1, 31_536_000)
+      .default(86_400)
+      .describe('a pin whose content is not found within this time is `expired`'),
+    active: integer(1, 1_000_000)
+      .default(250)
+      .describe('searches of one workspace at a time; the rest are `backfilled`'),
+  }),
+  BERTH_RETENTION: group('For how many days records are kept.', {
+    operations: integer(1, 3650).default(30).describe('finished operations'),
+    events: integer(1, 3650).default(30).describe('events; a reader that was away for longer gets 410'),
+    deliveries: integer(1, 3650).default(7).describe('ended webhook deliveries'),
+    analytics: integer(0, 3650).default(90).describe('counts of what gateways serve; 0: nothing is counted'),
+    audit: integer(1, 3650).default(180).describe('the audit of who did what'),
+  }),
+  BERTH_INTERVALS: group('Seconds between runs of the background loops.', {
+    reconcile: seconds(0.1, 86_400)
+      .default(300)
+      .describe('compares pins with the IPFS node, and removes expired files and uploads'),
+    agents: seconds(0.1, 86_400).default(5).describe('compares agents with their containers'),
+    snapshots: seconds(0.5, 86_400)
+      .default(60)
+      .describe('a changed workspace of an agent is saved within about this time'),
+    gc: seconds(1, 31_536_000)
+      .default(3600)
+      .describe(
+        "garbage collection in the embedded IPFS node, and minimum time between two collections in a Kubo that is Berth's own",
+      ),
+    gcGrace: seconds(1, 31_536_000)
+      .default(3600)
+      .describe(
+        'the embedded IPFS node keeps an unpinned block for this long after its last use; must be the same for all processes',
+      ),
+    analytics: seconds(0.1, 3600)
+      .default(60)
+      .describe('a web process writes its counts of what gateways have served'),
+    backups: seconds(1, 31_536_000)
+      .default(86_400)
+      .describe('a backup to BERTH_BACKUP_DIR is created when the newest one there is older than this'),
+  }),
   BERTH_WEBHOOK_ALLOW: list
     .default([])
     .describe(
       'Webhook targets that may have private addresses and use http, as `host:port`, comma separated; a leading `*.` matches every subdomain.',
-    ),
-  BERTH_WEBHOOK_DELIVERY_DAYS: integer(1, 3650)
-    .default(7)
-    .describe('Ended webhook deliveries are kept for this many days.'),
-  BERTH_RECONCILE_SECONDS: seconds(0.1, 86_400)
-    .default(300)
-    .describe(
-      'Interval of the loops that compare pins with the IPFS node, and remove expired files and uploads.',
-    ),
-  BERTH_GC_SECONDS: seconds(1, 31_536_000)
-    .default(3600)
-    .describe(
-      "Interval of garbage collection in the embedded IPFS node, and minimum time between two collections in a Kubo that is Berth's own.",
-    ),
-  BERTH_GC_GRACE_SECONDS: seconds(1, 31_536_000)
-    .default(3600)
-    .describe(
-      'The embedded IPFS node keeps an unpinned block for this long after its last use. Must be the same for all processes.',
     ),
   BERTH_ALLOW_PRIVATE_HOST_NODES: flag
     .default(false)
@@ -217,33 +225,26 @@ export const settings = z.object({
     .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)*$/, 'must be a host name')
     .default('gateway.localhost')
     .describe('Gateways are at <name>.<this domain>. Point a wildcard DNS record at the web process.'),
-  BERTH_ANALYTICS_DAYS: integer(0, 3650)
-    .default(90)
-    .describe('Counts of what gateways serve are kept for this many days; 0: nothing is counted.'),
-  BERTH_AUDIT_DAYS: integer(1, 3650)
-    .default(180)
-    .describe('The audit of who did what is kept for this many days.'),
-  BERTH_ANALYTICS_FLUSH_SECONDS: seconds(0.1, 3600)
-    .default(60)
-    .describe('Interval at which a web process writes its counts of what gateways have served.'),
-  BERTH_IMAGE_PROCESSES: integer(0, 64)
-    .default(2)
-    .describe(
-      'How many images one web process converts at a time for gateway readers (`img-width` and so on), each in a separate process of up to 0.8 GB, started on demand. 0: images are served unchanged.',
-    ),
-  BERTH_IMAGE_SECONDS: seconds(0.1, 600)
-    .default(20)
-    .describe('Maximum time to convert an image, and maximum wait for its turn.'),
-  BERTH_IMAGE_MAX_PIXELS: integer(1, 1_000_000_000)
-    .default(50_000_000)
-    .describe(
-      "Maximum pixels of a converted image, all frames together. The processes' memory grows with it, by 12 bytes per pixel.",
-    ),
-  BERTH_IMAGE_CACHE_MB: integer(0, 1_048_576)
-    .default(256)
-    .describe(
-      'Space for converted images of public files, kept under BERTH_DATA_DIR; the least recently read images are removed first. 0: none.',
-    ),
+  BERTH_IMAGES: group('Conversion of images for gateway readers (`img-width` and so on).', {
+    processes: integer(0, 64)
+      .default(2)
+      .describe(
+        'how many images one web process converts at a time, each in a separate process of up to 0.8 GB, started on demand; 0: images are served unchanged',
+      ),
+    seconds: seconds(0.1, 600)
+      .default(20)
+      .describe('maximum time to convert an image, and maximum wait for its turn'),
+    maxPixels: integer(1, 1_000_000_000)
+      .default(50_000_000)
+      .describe(
+        "maximum pixels of a converted image, all frames together; the processes' memory grows with it, by 12 bytes per pixel",
+      ),
+    cacheMb: integer(0, 1_048_576)
+      .default(256)
+      .describe(
+        'space for converted images of public files, kept under BERTH_DATA_DIR; the least recently read images are removed first; 0: none',
+      ),
+  }),
   BERTH_UPLOAD_DIR: text
     .transform((dir) => resolve(dir))
     .optional()
@@ -269,9 +270,6 @@ export const settings = z.object({
     .describe(
       'Folder, or `s3://bucket/prefix`, for automatic backups by a worker that serves agents. Not set: no automatic backups.',
     ),
-  BERTH_BACKUP_SECONDS: seconds(1, 31_536_000)
-    .default(86_400)
-    .describe('A backup to BERTH_BACKUP_DIR is created when the newest one there is older than this.'),
   BERTH_BACKUP_KEEP: text
     .refine((keep) => parseKeep(keep) !== undefined, 'must be like 7d,4w,12m')
     .default('7d,4w,12m')

@@ -16,7 +16,7 @@ export const planRecord = z
     maxFileBytes: limitOf,
     storageBytes: limitOf,
     requestsPerMinute: limitOf,
-    agentDiskMb: limitOf.describe('`null` means the setting `BERTH_AGENT_DISK_MB`.'),
+    agentDiskMb: limitOf.describe('`null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`.'),
   })
   .describe('What the plan allows; `null` means no limit.')
 

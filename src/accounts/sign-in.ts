@@ -19,13 +19,13 @@ export const signInWorkspace = z
 
 export interface SignInServices {
   addresses: AddressLimits
-  config: Pick<Config, 'PUBLIC_URL' | 'BERTH_SESSION_HOURS' | 'BERTH_SESSION_IDLE_HOURS'>
+  config: Pick<Config, 'PUBLIC_URL' | 'BERTH_SESSIONS'>
 }
 
 /** How long sessions last. */
 export const sessionLimits = ({ config }: SignInServices): SessionLimits => ({
-  hours: config.BERTH_SESSION_HOURS,
-  idleHours: config.BERTH_SESSION_IDLE_HOURS,
+  hours: config.BERTH_SESSIONS.hours,
+  idleHours: config.BERTH_SESSIONS.idleHours,
 })
 
 /**

@@ -21,7 +21,7 @@ const LIMITS = {
   headerMs: 5000,
   /** Maximum time to connect, less than clients wait. */
   connectMs: 4000,
-  /** Maximum time without a byte, longer than a console command may take (BERTH_CONSOLE_SECONDS). */
+  /** Maximum time without a byte, longer than a console command may take (`consoleSeconds` of BERTH_AGENT_LIMITS). */
   idleMs: 3_900_000,
   /** On shutdown, how long tunnels may take to end on their own. */
   drainMs: 5000,

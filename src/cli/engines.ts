@@ -30,7 +30,7 @@ export function listEngines({ json }: { json?: boolean }): Promise<void> {
         .map((version) => {
           const { bytes, place, obstacle } = atHand.get(version) ?? {}
           const size = bytes && (json ? bytes : `${Math.round(bytes / 1_000_000)} MB`)
-          const isDefault = version === config.BERTH_ENGINE_VERSION
+          const isDefault = version === config.BERTH_ENGINE_VERSIONS[0]
           return {
             version,
             default: json ? isDefault : isDefault ? 'yes' : null,

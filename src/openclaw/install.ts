@@ -266,17 +266,14 @@ async function prune(dir: string): Promise<void> {
  */
 export async function knownVersions(
   db: Queryable,
-  {
-    BERTH_ENGINE_VERSION,
-    BERTH_ENGINE_VERSIONS,
-  }: Pick<Config, 'BERTH_ENGINE_VERSION' | 'BERTH_ENGINE_VERSIONS'>,
+  { BERTH_ENGINE_VERSIONS }: Pick<Config, 'BERTH_ENGINE_VERSIONS'>,
 ): Promise<{ available: string[]; obstacles: Map<string, string> }> {
   const { rows } = await db.query<{ version: string; obstacle: string | null }>(
     `SELECT version, CASE WHEN bool_and(obstacle IS NOT NULL) THEN min(obstacle) END AS obstacle
      FROM engine_version WHERE engine = 'openclaw' GROUP BY version`,
   )
   const obstacles = new Map(rows.flatMap(({ version, obstacle }) => (obstacle ? [[version, obstacle]] : [])))
-  const all = [BERTH_ENGINE_VERSION, ...BERTH_ENGINE_VERSIONS, ...rows.map(({ version }) => version)]
+  const all = [...BERTH_ENGINE_VERSIONS, ...rows.map(({ version }) => version)]
   const available = [...new Set(all)].filter((version) => isEngineVersion(version) && !obstacles.has(version))
   return { available: available.sort((a, b) => compareVersions(b, a)), obstacles }
 }

@@ -36,13 +36,14 @@ const REST_MS = 20
 const UNCLAIMED_MS = 3000
 const LOOKUPS = 100
 const HELD_BACK_MS = 1000
+const AHEAD = 4
 
 export interface DispatcherOptions {
   pool: Pool
   queue: (name: QueueName) => JobQueue
   log: Logger
-  /** Operations of one queue that are dispatched in addition to those for which a worker has a free slot. */
-  ahead: number
+  /** Operations of one queue that are dispatched in addition to those for which a worker has a free slot: 4. */
+  ahead?: number
   /** Maximum started and unfinished operations of one workspace per queue; unlimited if not named. */
   activeLimits: Partial<Record<QueueName, number | undefined>>
   /** Called about once a second: shows what the limits hold back. */
@@ -89,7 +90,7 @@ export class Dispatcher {
   async #run(): Promise<void> {
     const began = performance.now()
     try {
-      const { pool, ahead } = this.#options
+      const { pool, ahead = AHEAD } = this.#options
       const { rows } = await surveyQueues.run(pool, [...this.#queues.keys()], UNCLAIMED_MS, ahead)
       const isReleased = rows.some(({ expired }) => expired)
       if (isReleased) await this.#releaseExpiredLeases()
@@ -139,7 +140,7 @@ export class Dispatcher {
   }
 
   async #dispatch(name: QueueName, queue: JobQueue): Promise<void> {
-    const { pool, ahead, activeLimits } = this.#options
+    const { pool, ahead = AHEAD, activeLimits } = this.#options
     const limit = activeLimits[name] ?? null
     const picked = await transaction(pool, async (client) => {
       // One dispatcher at a time counts the dispatched operations and adds to them.

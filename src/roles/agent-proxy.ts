@@ -30,7 +30,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
     throw new ConfigError('AGENT_PROXY_KEY: several agent proxies need the same, so it has to be set')
   const parts = new Closers(log)
   const registry = new Registry()
-  const drainMs = config.BERTH_AGENT_PROXY_DRAIN_SECONDS * 1000
+  const drainMs = config.BERTH_AGENT_PROXY_STOP.drainSeconds * 1000
   const shared: Shared = { config, log, registry, drainMs }
   const { egress, port: egressPort, networks } = await openEgress(shared)
   const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks })
@@ -48,7 +48,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
     stop: async () => {
       stopping.abort()
       const { signal } = hurried
-      await sleep(config.BERTH_AGENT_PROXY_STOP_SECONDS * 1000, undefined, { signal }).catch(() => {})
+      await sleep(config.BERTH_AGENT_PROXY_STOP.acceptSeconds * 1000, undefined, { signal }).catch(() => {})
       await parts.close()
     },
     hurry: () => hurried.abort(),
@@ -60,7 +60,7 @@ interface Shared {
   config: Config
   log: Logger
   registry: Registry
-  /** BERTH_AGENT_PROXY_DRAIN_SECONDS. */
+  /** `drainSeconds` of BERTH_AGENT_PROXY_STOP, in milliseconds. */
   drainMs: number
 }
 

@@ -57,7 +57,7 @@ export function openUploads(config: Config, { databaseUrl, log, parts, ...servic
   parts.add('upload reservations', () => renewal.stop())
   const loop = startLoop(
     'uploads',
-    Math.min(expiryMs, config.BERTH_RECONCILE_SECONDS * 1000),
+    Math.min(expiryMs, config.BERTH_INTERVALS.reconcile * 1000),
     log,
     (signal) => removeAbandonedUploads({ pool, prisma }, dir, signal),
   )

@@ -62,9 +62,9 @@ export function openCounts(
   log: Logger,
   parts: Closers,
 ): RequestCounts | undefined {
-  if (config.BERTH_ANALYTICS_DAYS === 0) return undefined
+  if (config.BERTH_RETENTION.analytics === 0) return undefined
   const counts = new RequestCounts(pool, log)
-  const loop = startLoop('analytics', config.BERTH_ANALYTICS_FLUSH_SECONDS * 1000, log, () => counts.flush())
+  const loop = startLoop('analytics', config.BERTH_INTERVALS.analytics * 1000, log, () => counts.flush())
   parts.add('analytics', async () => {
     await loop.stop()
     await counts.flush()

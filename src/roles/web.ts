@@ -122,9 +122,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     pool,
     queue: backend.queue,
     log,
-    ahead: config.BERTH_DISPATCH_AHEAD,
-    activeLimits: { pins: config.BERTH_PIN_ACTIVE_LIMIT, webhooks: WEBHOOKS_OF_WORKSPACE },
-    onHeldBack: () => markBackfilled.run(pool, config.BERTH_PIN_ACTIVE_LIMIT),
+    activeLimits: { pins: config.BERTH_PINS.active, webhooks: WEBHOOKS_OF_WORKSPACE },
+    onHeldBack: () => markBackfilled.run(pool, config.BERTH_PINS.active),
   })
 
   const signingKeys = loadSigningKeys(config)
@@ -132,7 +131,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     pool,
     signingKeys,
     notifications,
-    config.BERTH_SESSION_IDLE_HOURS * 3600,
+    config.BERTH_SESSIONS.idleHours * 3600,
   )
   const forgetKeys = () => authenticator.forgetKeys()
   const keys = new KeyService(prisma, signingKeys[0])
@@ -142,8 +141,8 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   parts.add('partitions', () => partitions.stop())
   const rateLimiter = new RateLimiter(redis)
   const addresses = new AddressLimits({
-    requests: config.BERTH_ADDRESS_REQUESTS_PER_MINUTE,
-    failedLogins: config.BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE,
+    requests: config.BERTH_ADDRESS_LIMITS.requests,
+    failedLogins: config.BERTH_ADDRESS_LIMITS.failedLogins,
     isGatewayToken,
   })
   const access = new AgentAccess({ pool, signingKeys, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE })
@@ -279,13 +278,13 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   }
   const images = new Images(
     {
-      processes: config.BERTH_IMAGE_PROCESSES,
-      seconds: config.BERTH_IMAGE_SECONDS,
-      maxPixels: config.BERTH_IMAGE_MAX_PIXELS,
+      processes: config.BERTH_IMAGES.processes,
+      seconds: config.BERTH_IMAGES.seconds,
+      maxPixels: config.BERTH_IMAGES.maxPixels,
     },
     new ImageCache({
       folder: join(config.BERTH_DATA_DIR, 'images'),
-      maxBytes: config.BERTH_IMAGE_CACHE_MB * 1_048_576,
+      maxBytes: config.BERTH_IMAGES.cacheMb * 1_048_576,
       disk,
       log,
     }),

@@ -132,9 +132,9 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       prisma,
       agents,
       storages,
-      stallMs: config.BERTH_PIN_STALL_SECONDS * 1000,
-      retryMs: config.BERTH_PIN_RETRY_SECONDS * 1000,
-      expiryMs: config.BERTH_PIN_EXPIRY_SECONDS * 1000,
+      stallMs: config.BERTH_PINS.stallSeconds * 1000,
+      retryMs: config.BERTH_PINS.retrySeconds * 1000,
+      expiryMs: config.BERTH_PINS.expirySeconds * 1000,
       allowPrivateHostNodes: config.BERTH_ALLOW_PRIVATE_HOST_NODES,
       webhooks: {
         encryption: loadEncryption(config),
@@ -162,7 +162,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       })
       written = performance.now()
     }),
-    startLoop('expiry', config.BERTH_RECONCILE_SECONDS * 1000, log, (signal) =>
+    startLoop('expiry', config.BERTH_INTERVALS.reconcile * 1000, log, (signal) =>
       removeExpiredFiles(pool, signal),
     ),
     startLoop('kept content', KEPT_CONTENT_MS, log, async () => {
@@ -170,13 +170,13 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
       await sumStoredContent.run(pool)
     }),
     startLoop('retention', RETENTION_MS, log, async (signal) => {
-      await forgetOldOperations(pool, config.BERTH_OPERATION_RETENTION_DAYS, signal)
-      await forgetOldCounts(pool, config.BERTH_ANALYTICS_DAYS, signal)
-      await forgetOldDeliveries(pool, config.BERTH_WEBHOOK_DELIVERY_DAYS, signal)
+      await forgetOldOperations(pool, config.BERTH_RETENTION.operations, signal)
+      await forgetOldCounts(pool, config.BERTH_RETENTION.analytics, signal)
+      await forgetOldDeliveries(pool, config.BERTH_RETENTION.deliveries, signal)
       await addPartitions(pool)
-      await dropOldPartitions(pool, config.BERTH_EVENTS_DAYS, signal)
+      await dropOldPartitions(pool, config.BERTH_RETENTION.events, signal)
       await makePartitions(pool)
-      await dropPartitions(pool, 'audit', config.BERTH_AUDIT_DAYS)
+      await dropPartitions(pool, 'audit', config.BERTH_RETENTION.audit)
     }),
     startLoop('indexes', INDEXES_MS, log, async (signal) => {
       const reason = await makeIndexes(pool, signal)
@@ -191,7 +191,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     loops.push(
       startLoop(
         `${storage.network} pins`,
-        config.BERTH_RECONCILE_SECONDS * 1000,
+        config.BERTH_INTERVALS.reconcile * 1000,
         log,
         (signal) => reconcilePins(pool, storage, signal),
         { rest: PINS_REST },
@@ -199,13 +199,13 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     )
     // The garbage of a Kubo that others also use is its operator's responsibility.
     if (!isOwn(config, storage.network)) continue
-    const collecting = { pool, intervalMs: config.BERTH_GC_SECONDS * 1000, log }
+    const collecting = { pool, intervalMs: config.BERTH_INTERVALS.gc * 1000, log }
     const collect =
       storage.driver === 'kubo'
         ? collectReleased(collecting, storage)
         : collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
     loops.push(
-      startLoop(`${storage.network} gc`, Math.min(config.BERTH_GC_SECONDS * 1000, POLL_MS), log, collect),
+      startLoop(`${storage.network} gc`, Math.min(config.BERTH_INTERVALS.gc * 1000, POLL_MS), log, collect),
     )
   }
   if (agents) {
@@ -298,13 +298,13 @@ function queueConcurrency(config: Config): QueueConcurrency {
   const chosen = config.BERTH_QUEUES ?? []
   const unknown = chosen.filter((name) => !(QUEUES as readonly string[]).includes(name))
   if (unknown.length > 0) throw new ConfigError(`BERTH_QUEUES: no queue is named ${unknown.join(', ')}`)
-  const pins = config.BERTH_PIN_CONCURRENCY
+  const pins = config.BERTH_CONCURRENCY.pins
   const concurrency: QueueConcurrency = {
     pins,
     repairs: Math.ceil(pins / 4),
     storage: Math.ceil(pins / 4),
-    agents: config.BERTH_AGENT_CONCURRENCY,
-    workspaces: Math.ceil(config.BERTH_AGENT_CONCURRENCY / 2),
+    agents: config.BERTH_CONCURRENCY.agents,
+    workspaces: Math.ceil(config.BERTH_CONCURRENCY.agents / 2),
     webhooks: WEBHOOKS,
   }
   return Object.fromEntries(

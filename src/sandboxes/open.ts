@@ -73,24 +73,16 @@ async function createKubernetes(config: Config, owner: Owner): Promise<Kubernete
   return new KubernetesRuntime({
     cluster: new Cluster(config.BERTH_KUBERNETES_CONFIG, namespace),
     owner,
-    versions: [...new Set([config.BERTH_ENGINE_VERSION, ...config.BERTH_ENGINE_VERSIONS])],
+    versions: [...new Set(config.BERTH_ENGINE_VERSIONS)],
     pods: {
       image,
-      pullSecrets: config.BERTH_KUBERNETES_PULL_SECRETS,
-      account: config.BERTH_KUBERNETES_ACCOUNT,
-      runtimeClass: config.BERTH_KUBERNETES_RUNTIME_CLASS,
-      nodeSelector: config.BERTH_KUBERNETES_NODE_SELECTOR,
-      tolerations: config.BERTH_KUBERNETES_TOLERATIONS,
+      template: config.BERTH_KUBERNETES_POD,
       requestPercent: config.BERTH_KUBERNETES_REQUEST_PERCENT,
       egressUrl: await withAddress(egressUrl),
       openNetwork: config.BERTH_KUBERNETES_OPEN_NETWORK,
       guardSeconds: GUARD_SECONDS,
     },
-    proxy: {
-      labels: config.BERTH_KUBERNETES_PROXY_LABELS,
-      namespace: config.BERTH_KUBERNETES_PROXY_NAMESPACE ?? namespace,
-      networks: config.BERTH_KUBERNETES_PROXY_NETWORKS,
-    },
+    proxy: { namespace, ...config.BERTH_KUBERNETES_PROXY },
     storageClass: config.BERTH_KUBERNETES_STORAGE_CLASS,
   })
 }

@@ -87,7 +87,7 @@ export async function createStorage(
   const place = {
     dir: join(blocks, network),
     network,
-    gcGraceMs: config.BERTH_GC_GRACE_SECONDS * 1000,
+    gcGraceMs: config.BERTH_INTERVALS.gcGrace * 1000,
     reserve,
   }
   if (network === 'private' || role === 'web') return createEmbeddedStorage({ ...place, offline: true })

@@ -91,16 +91,16 @@ export class ServedNames {
 }
 
 /**
- * Listens on BERTH_TLS_ASK_PORT at BERTH_TLS_ASK_HOST.
+ * Listens on BERTH_TLS_ASK.
  * @returns a function that closes the listener.
  * @throws ConfigError if it cannot listen there.
  */
 export async function openAskPort(
-  { BERTH_TLS_ASK_HOST: host, BERTH_TLS_ASK_PORT: port }: Config,
+  { BERTH_TLS_ASK: address }: Config,
   names: ServedNames,
   log: Logger,
 ): Promise<() => void> {
-  if (port === undefined) return () => {}
+  if (!address) return () => {}
   const answer = async ({ method, url = '' }: IncomingMessage, res: ServerResponse) => {
     const query = /^\/\?(.*)$/.exec(url)?.[1]
     const domain = new URLSearchParams(query).getAll('domain')
@@ -116,12 +116,9 @@ export async function openAskPort(
       res.destroy()
     })
   })
-  const bound = await bind(server, {
-    host,
-    port,
-    settings: { host: 'BERTH_TLS_ASK_HOST', port: 'BERTH_TLS_ASK_PORT' },
-  })
-  log.info({ host, port: bound }, 'the TLS ask port listens')
+  const settings = { host: 'BERTH_TLS_ASK', port: 'BERTH_TLS_ASK' }
+  const port = await bind(server, { ...address, settings })
+  log.info({ ...address, port }, 'the TLS ask port listens')
   return () => {
     server.close()
     server.closeAllConnections()

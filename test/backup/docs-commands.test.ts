@@ -30,7 +30,6 @@ describe('docs/operations.md', { skip: withoutS3, timeout: 600_000 }, () => {
       BERTH_S3_PATH_STYLE: 'true',
       BERTH_RUNTIME: 'process',
       BERTH_ENGINES_DIR: join(root, 'engines'),
-      BERTH_ENGINE_VERSION: STAND_IN.good,
       BERTH_ENGINE_VERSIONS: STAND_IN.good,
       BERTH_DATA_DIR: join(root, 'data'),
     }

@@ -67,7 +67,6 @@ describe('a part of a backup', { timeout: 400_000 }, () => {
     settings = {
       BERTH_RUNTIME: 'process',
       BERTH_ENGINES_DIR: join(root, 'engines'),
-      BERTH_ENGINE_VERSION: STAND_IN.good,
       BERTH_ENGINE_VERSIONS: STAND_IN.good,
     }
     first = await place('first')

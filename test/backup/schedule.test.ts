@@ -21,7 +21,7 @@ describe('BERTH_BACKUP_DIR', { timeout: 200_000 }, () => {
     dir = join(made.path, 'backups')
     removeDir = made.remove
     stack = await startStack({
-      env: { BERTH_RUNTIME: 'process', BERTH_BACKUP_DIR: dir, BERTH_BACKUP_SECONDS: '3600' },
+      env: { BERTH_RUNTIME: 'process', BERTH_BACKUP_DIR: dir, BERTH_INTERVALS: 'backups=3600' },
       database: 'of the run',
     })
   })

@@ -118,8 +118,8 @@ async function benchCounting(): Promise<Result> {
     const { url, host } = client.gateway
     return { url, method: 'GET', path: () => `/ipfs/${cid}`, headers: { host } } as const
   }
-  const counting = await open({ BERTH_ANALYTICS_FLUSH_SECONDS: '1' })
-  const plain = await open({ BERTH_ANALYTICS_DAYS: '0' })
+  const counting = await open({ BERTH_INTERVALS: 'analytics=1' })
+  const plain = await open({ BERTH_RETENTION: 'analytics=0' })
   const rates: { berth: number; bare: number }[] = []
   for (let i = -1; i < COUNTING_ROUNDS; i++) {
     const berth = await load(counting, REQUESTS, CONCURRENCY)

@@ -14,7 +14,7 @@ import { createClient } from './support/transfer.ts'
 
 export const title = 'Images'
 
-/** The default of BERTH_IMAGE_PROCESSES. */
+/** The default of `processes` of BERTH_IMAGES. */
 const PROCESSES = 2
 const IMAGES = 60
 const ROUNDS = 3

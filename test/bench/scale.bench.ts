@@ -188,7 +188,7 @@ async function measure(pool: Pool, most: number, work: (runs: number) => Promise
 
 async function measureRequests(url: string, files: number): Promise<Costs> {
   await using stack = new AsyncDisposableStack()
-  const web = await startWeb(url, stack, { JWT_KEY, BERTH_PIN_ACTIVE_LIMIT: '250' })
+  const web = await startWeb(url, stack, { JWT_KEY, BERTH_PINS: 'active=250' })
   const prisma = createPrisma(web.pool)
   const keys = new KeyService(prisma, new TextEncoder().encode(JWT_KEY))
   const headersOf = async (workspaceId: string) => {

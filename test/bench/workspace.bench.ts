@@ -40,7 +40,7 @@ export async function bench(): Promise<Result[]> {
     BERTH_BASE_IMAGE: BASE_IMAGE,
     BERTH_ENGINES_DIR: enginesDir,
     // Only the snapshots that are requested.
-    BERTH_SNAPSHOT_SECONDS: '86400',
+    BERTH_INTERVALS: 'snapshots=86400',
     ...model.env,
   }
   const stack = await startStack({ kind: 'embedded', env })

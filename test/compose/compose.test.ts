@@ -51,7 +51,7 @@ before(async () => {
   const own = {
     BERTH_DISKS_DIR: join(clone, 'disks'),
     BERTH_DISKS_MB: 1024,
-    BERTH_AGENT_DISK_MB: 128,
+    BERTH_AGENT_LIMITS: 'diskMb=128',
     // `up --wait` waits for the first health check, which Docker runs one interval after a start.
     HEALTH_INTERVAL: '5s',
   }

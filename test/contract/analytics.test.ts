@@ -205,11 +205,11 @@ describe('analytics of stopped web processes', () => {
   it('a stopping web process writes its counts, and a killed one loses unwritten counts', async () => {
     const gateway = await newGateway()
     const { cid } = await store(api, 'public', 'counted by each')
-    const never = { BERTH_ANALYTICS_FLUSH_SECONDS: '3600' }
+    const never = { BERTH_INTERVALS: 'analytics=3600' }
     const [ended, killed, disabled] = await Promise.all([
       startWebProcess(context.env, never),
       startWebProcess(context.env, never),
-      startWebProcess(context.env, { BERTH_ANALYTICS_DAYS: '0' }),
+      startWebProcess(context.env, { BERTH_RETENTION: 'analytics=0' }),
     ])
     for (const { url } of [ended, ended, killed, disabled])
       assert.equal((await gatewayReader(url, gateway.host).get(`/ipfs/${cid}`)).status, 200)

@@ -171,7 +171,7 @@ describe('settings', () => {
       IPFS_API_URL: 'localhost:5001',
       JWT_KEY: 'short',
       LOG_LEVEL: 'loud',
-      BERTH_PIN_STALL_SECONDS: 'soon',
+      BERTH_PINS: 'stallSeconds=soon',
       BERTH_ALLOW_PRIVATE_HOST_NODES: 'perhaps',
       BERTH_BACKUP_KEEP: '7d,3d',
     }

@@ -38,11 +38,9 @@ export const REPOSITORIES = { url: 'BERTH_TEST_GIT_URL', dir: 'BERTH_TEST_GIT_DI
 
 const SETTINGS = {
   // Short enough for tests that wait for the end of an attempt, long enough for all others.
-  BERTH_PIN_STALL_SECONDS: '10',
-  BERTH_PIN_RETRY_SECONDS: '1',
-  BERTH_PIN_CONCURRENCY: '64',
-  BERTH_AGENT_RECONCILE_SECONDS: '1',
-  BERTH_ANALYTICS_FLUSH_SECONDS: '0.2',
+  BERTH_PINS: 'stallSeconds=10,retrySeconds=1',
+  BERTH_CONCURRENCY: 'pins=64',
+  BERTH_INTERVALS: 'agents=1,analytics=0.2',
 }
 
 /**

@@ -37,7 +37,7 @@ describe('a disk below its reserve', { skip }, async () => {
   if (!disk) return
   const berth = await startStack({
     dir: disk.dir,
-    env: { BERTH_DISK_RESERVE_MB: `${RESERVE_MIB}`, BERTH_GC_GRACE_SECONDS: '1', BERTH_GC_SECONDS: '1' },
+    env: { BERTH_DISK_RESERVE_MB: `${RESERVE_MIB}`, BERTH_INTERVALS: 'gc=1,gcGrace=1' },
   })
   const { anonymous, env, provider, workspace } = await openContext(berth)
   // After the hook of `openContext`, which stops this Berth.

@@ -25,7 +25,7 @@ after(() => dns.close())
 const askPort = await freePort()
 const web = await startWebProcess(context.env, {
   BERTH_DNS_SERVER: dns.address,
-  BERTH_TLS_ASK_PORT: `${askPort}`,
+  BERTH_TLS_ASK: `${askPort}`,
 })
 after(() => web.running.end())
 beforeEach(() => dns.clear())

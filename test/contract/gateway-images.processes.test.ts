@@ -266,11 +266,11 @@ describe('a file that cannot be converted', () => {
     ],
     'a PNG of 900 million pixels in 100 KB': [
       async () => pngOf(30_000, 30_000),
-      `${NOT_CONVERTED}it has more than 50000000 pixels, all frames together (BERTH_IMAGE_MAX_PIXELS)`,
+      `${NOT_CONVERTED}it has more than 50000000 pixels, all frames together (BERTH_IMAGES)`,
     ],
     'a GIF of 1,000 frames of 300 by 300': [
       async () => manyFrames(await bytesOf(plain(300, 300).gif()), 1000),
-      `${NOT_CONVERTED}it has more than 50000000 pixels, all frames together (BERTH_IMAGE_MAX_PIXELS)`,
+      `${NOT_CONVERTED}it has more than 50000000 pixels, all frames together (BERTH_IMAGES)`,
     ],
   }
   for (const [name, [make, message]] of Object.entries(files))
@@ -293,7 +293,7 @@ describe('a file that cannot be converted', () => {
 describe('image processes', () => {
   let web: WebProcess
   before(async () => {
-    web = await startWebProcess(context.env, { BERTH_IMAGE_PROCESSES: '1', BERTH_IMAGE_SECONDS: '30' })
+    web = await startWebProcess(context.env, { BERTH_IMAGES: 'processes=1,seconds=30' })
   })
   after(() => web?.running.end())
 
@@ -345,8 +345,8 @@ describe('image processes', () => {
 })
 
 describe('a web process without image processes', () => {
-  it('a web process with BERTH_IMAGE_PROCESSES=0 serves images unchanged', async () => {
-    const web = await startWebProcess(context.env, { BERTH_IMAGE_PROCESSES: '0' })
+  it('a web process with no image processes serves images unchanged', async () => {
+    const web = await startWebProcess(context.env, { BERTH_IMAGES: 'processes=0' })
     try {
       const { get } = at(web)
       const served = await get(`${png}?img-width=10`)

@@ -13,7 +13,7 @@ const isReal = stackKind === 'real'
 describe('garbage', async () => {
   const berth = await startStack({
     database: 'of the run',
-    env: { BERTH_OWN_KUBO: 'public,private', BERTH_GC_GRACE_SECONDS: '1' },
+    env: { BERTH_OWN_KUBO: 'public,private', BERTH_INTERVALS: 'gcGrace=1' },
   })
   const { env, workspace } = await openContext(berth)
   const { api } = await workspace()

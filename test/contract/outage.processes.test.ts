@@ -11,7 +11,7 @@ const READY_MS = 120_000
 
 describe('outages', { skip: stackKind !== 'real' && 'needs BERTH_TEST_STACK=real' }, async () => {
   if (stackKind !== 'real') return
-  const berth = await startStack({ env: { BERTH_PIN_STALL_SECONDS: '5' } })
+  const berth = await startStack({ env: { BERTH_PINS: 'stallSeconds=5' } })
   const { anonymous, provider, workspace } = await openContext(berth)
   const { api } = await workspace()
   const node = await provider()

@@ -14,10 +14,7 @@ const OTHER_PEER = '12D3KooWEqnTdgqHnkkwarSrJjeMP2ZJiADWLYADaNvUb6SQNyPF'
 const berth = await startStack({
   database: 'of the run',
   env: {
-    BERTH_PIN_STALL_SECONDS: '1',
-    BERTH_PIN_RETRY_SECONDS: '0.2',
-    BERTH_PIN_EXPIRY_SECONDS: '15',
-    BERTH_PIN_ACTIVE_LIMIT: '2',
+    BERTH_PINS: 'stallSeconds=1,retrySeconds=0.2,expirySeconds=15,active=2',
     BERTH_ALLOW_PRIVATE_HOST_NODES: 'false',
   },
 })

@@ -165,7 +165,7 @@ describe('killed web processes', () => {
   })
 
   it('a killed web process leaves nothing once its interrupted uploads have expired', async () => {
-    const own = { ...settings, BERTH_RECONCILE_SECONDS: '1' }
+    const own = { ...settings, BERTH_INTERVALS: 'reconcile=1' }
     const [survivor, killed] = await Promise.all([
       startWebProcess(context.env, own),
       startWebProcess(context.env, own),

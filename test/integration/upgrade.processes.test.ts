@@ -46,8 +46,7 @@ before(async () => {
       BERTH_RUNTIME: 'process',
       // The agent's home is not in the fixture.
       BERTH_QUEUES: 'pins,repairs,storage',
-      BERTH_PIN_STALL_SECONDS: '1',
-      BERTH_PIN_RETRY_SECONDS: '1',
+      BERTH_PINS: 'stallSeconds=1,retrySeconds=1',
     },
   })
   api = new Client(stack.url, await DocumentCheck.load(stack.url), KEY)

@@ -71,7 +71,7 @@ export async function startTlsWorld(env: Record<string, string> = {}): Promise<T
     BERTH_AGENT_DOMAIN: AGENTS,
     BERTH_APP_DOMAIN: APPS,
     BERTH_DNS_SERVER: dns.address,
-    BERTH_TLS_ASK_PORT: String(askPort),
+    BERTH_TLS_ASK: String(askPort),
     // Caddy's address, which no other client of the tests uses.
     BERTH_TRUST_PROXY: '127.0.0.1',
   })

@@ -61,13 +61,12 @@ export class AgentWorld {
       env: {
         BERTH_RUNTIME: driver,
         BERTH_BASE_IMAGE: engines.baseImage,
-        BERTH_ENGINE_VERSION: ENGINES.older,
-        BERTH_ENGINE_VERSIONS: ENGINES.newer,
+        BERTH_ENGINE_VERSIONS: `${ENGINES.older},${ENGINES.newer}`,
         BERTH_ENGINES_DIR: engines.dir,
         BERTH_AGENT_PROXY_PORT: String(tunnelPort),
         BERTH_EGRESS_PORT: String(egressPort),
-        BERTH_AGENT_RECONCILE_SECONDS: '1',
-        BERTH_AGENT_DISK_MB: '400',
+        BERTH_INTERVALS: 'agents=1',
+        BERTH_AGENT_LIMITS: 'diskMb=400',
         ...env,
       },
     })

@@ -42,7 +42,6 @@ before(async () => {
   settings = {
     BERTH_RUNTIME: 'process',
     BERTH_ENGINES_DIR: join(root, 'engines'),
-    BERTH_ENGINE_VERSION: STAND_IN.good,
     BERTH_ENGINE_VERSIONS: STAND_IN.good,
   }
 })

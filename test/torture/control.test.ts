@@ -23,7 +23,7 @@ for (const backend of backends) {
     let tenants: Tenant[]
     let source: Source
     before(async () => {
-      world = await World.start(backend, { workers: 2, env: { BERTH_RECONCILE_SECONDS: '0.1' } })
+      world = await World.start(backend, { workers: 2, env: { BERTH_INTERVALS: 'reconcile=0.1' } })
       ledger = new Ledger(world)
       tenants = [await world.createTenant('one'), await world.createTenant('two')]
       source = await startSource(random, CONTENTS)

@@ -19,7 +19,7 @@ for (const backend of backends) {
     let world: World
     let source: Source
     before(async () => {
-      world = await World.start(backend, { env: { BERTH_PIN_CONCURRENCY: '4' } })
+      world = await World.start(backend, { env: { BERTH_CONCURRENCY: 'pins=4' } })
       source = await startSource(random, CONTENTS)
     })
     after(async () => {

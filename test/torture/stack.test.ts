@@ -33,7 +33,7 @@ for (const kind of kinds) {
     before(async () => {
       stack = await startStack({
         kind,
-        env: { BERTH_RECONCILE_SECONDS: '1', BERTH_PIN_RETRY_SECONDS: '0.5' },
+        env: { BERTH_INTERVALS: 'reconcile=1', BERTH_PINS: 'retrySeconds=0.5' },
       })
       const databaseUrl = stack.parts?.postgres.url ?? (await postgresUrl(stack.dataDir))
       if (!databaseUrl) throw new Error('there is no database')

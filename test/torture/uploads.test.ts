@@ -46,8 +46,7 @@ for (const backend of backends) {
     before(async () => {
       world = await World.start(backend, {
         env: {
-          BERTH_GC_SECONDS: '1',
-          BERTH_GC_GRACE_SECONDS: '1',
+          BERTH_INTERVALS: 'gc=1,gcGrace=1,reconcile=1',
           BERTH_OWN_KUBO: 'public',
           BERTH_UPLOAD_EXPIRY_SECONDS: '30',
         },

@@ -31,7 +31,7 @@ describe(`a workspace under fire, (${replay})`, () => {
   let clone: string
   before(async () => {
     // Only the syncs that the tests request.
-    agents = await AgentWorld.start('process', { BERTH_SNAPSHOT_SECONDS: '86400' })
+    agents = await AgentWorld.start('process', { BERTH_INTERVALS: 'agents=1,snapshots=86400' })
     workspace = await Workspace.create(agents)
     await change()
     clone = await mkdtemp(join(tmpdir(), 'berth-clone-'))

@@ -72,8 +72,8 @@ export class World extends Subject {
       ...(kubo && { IPFS_API_URL: kubo.apiUrl }),
       BERTH_IPFS_ROUTING_URL: '',
       BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
-      BERTH_RECONCILE_SECONDS: '1',
-      BERTH_PIN_RETRY_SECONDS: '0.5',
+      BERTH_INTERVALS: 'reconcile=1',
+      BERTH_PINS: 'retrySeconds=0.5',
       ...parts.env,
     }
   }

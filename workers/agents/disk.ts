@@ -2,7 +2,7 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
-/** In bytes: the plan's limit, or else BERTH_AGENT_DISK_MB. */
+/** In bytes: the plan's limit, or else BERTH_AGENT_LIMITS. */
 export async function diskBytesOf(
   { prisma, config }: Pick<AgentWorkerServices, 'prisma' | 'config'>,
   { workspaceId }: Pick<Agent, 'workspaceId'>,
@@ -11,7 +11,7 @@ export async function diskBytesOf(
     where: { id: workspaceId },
     select: { plan: { select: { agentDiskMb: true } } },
   })
-  return (plan.agentDiskMb ?? config.BERTH_AGENT_DISK_MB) * 1_048_576
+  return (plan.agentDiskMb ?? config.BERTH_AGENT_LIMITS.diskMb) * 1_048_576
 }
 
 /**

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { describeEnd, explainStart, SandboxEnded } from './failure.ts'
 
-const limit = { BERTH_AGENT_MEMORY_MB: 2048 }
+const limit = { BERTH_AGENT_LIMITS: { ...loadConfig({}).BERTH_AGENT_LIMITS, memoryMb: 2048 } }
 const sandbox: Sandbox = {
   agentId: 'x0000001',
   state: 'exited',

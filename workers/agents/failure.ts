@@ -52,14 +52,14 @@ export class SandboxEnded extends Error {
   }
 }
 
-export type MemoryLimit = Pick<Config, 'BERTH_AGENT_MEMORY_MB'>
+export type MemoryLimit = Pick<Config, 'BERTH_AGENT_LIMITS'>
 
 /** Why an agent's sandbox cannot be used, in a sentence for the agent's owner. */
-export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_MEMORY_MB }: MemoryLimit): string {
+export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_LIMITS }: MemoryLimit): string {
   if (!sandbox) return 'it has no container'
   if (sandbox.fault) return sandbox.fault
   if (sandbox.oomKilled)
-    return `out of memory: the kernel killed its container, the agent's limit is ${BERTH_AGENT_MEMORY_MB} MiB`
+    return `out of memory: the kernel killed its container, the agent's limit is ${BERTH_AGENT_LIMITS.memoryMb} MiB`
   if (sandbox.state === 'running') return 'its container has no address'
   return `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
 }

@@ -93,9 +93,9 @@ function sandboxSpec(
       diskBytes,
     },
     limits: {
-      memoryBytes: config.BERTH_AGENT_MEMORY_MB * 1_048_576,
-      cpus: config.BERTH_AGENT_CPUS,
-      pids: config.BERTH_AGENT_PIDS,
+      memoryBytes: config.BERTH_AGENT_LIMITS.memoryMb * 1_048_576,
+      cpus: config.BERTH_AGENT_LIMITS.cpus,
+      pids: config.BERTH_AGENT_LIMITS.pids,
     },
   }
 }

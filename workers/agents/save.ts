@@ -221,8 +221,8 @@ export async function writeSaved(
 
 export const pruneHistory = (db: Queryable, config: Config, agent: Pick<Agent, 'id'>): Promise<void> =>
   pruneSnapshots(db, agent, {
-    keep: config.BERTH_SNAPSHOT_KEEP,
-    keepDays: config.BERTH_SNAPSHOT_KEEP_DAYS,
+    keep: config.BERTH_SNAPSHOT_KEEP.newest,
+    keepDays: config.BERTH_SNAPSHOT_KEEP.days,
   })
 
 /** The network that keeps snapshots. @throws OperationFailed if the settings disable snapshots. */

@@ -107,7 +107,7 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
       .pass(signal)
       .catch((error) => log.warn({ err: error }, 'cannot compare agents; trying again'))
     const woken = AbortSignal.any([signal, wake.signal])
-    await delay(config.BERTH_AGENT_RECONCILE_SECONDS * 1000, undefined, { signal: woken }).catch(() => {})
+    await delay(config.BERTH_INTERVALS.agents * 1000, undefined, { signal: woken }).catch(() => {})
   })
   const taskRunLoop = startTaskRunLoop(taskRuns, log)
   return { stop: async () => void (await Promise.all([events.stop(), passes.stop(), taskRunLoop.stop()])) }

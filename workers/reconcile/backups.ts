@@ -45,16 +45,16 @@ export class ScheduledBackups {
   }
 
   /**
-   * Makes a backup if the newest one is older than BERTH_BACKUP_SECONDS, one worker at a time. Runs in a separate
+   * Makes a backup if the newest one is older than `backups` of BERTH_INTERVALS, one worker at a time. Runs in a separate
    * process, whose memory is freed with it: it reads all data.
    * @throws Error with its output if it fails; the next check tries again.
    */
   async makeInTurn({ pool, log }: { pool: Pool; log: Logger }, signal: AbortSignal): Promise<void> {
-    const { BERTH_BACKUP_SECONDS: interval, BERTH_BACKUP_KEEP: keep } = this.#config
+    const { BERTH_INTERVALS, BERTH_BACKUP_KEEP: keep } = this.#config
     const isDue = async () => {
       const ageMs = Date.now() - ((await this.#look()) ?? 0)
       // A backup dated in the future: a new backup reports the problem.
-      return ageMs >= interval * 1000 || ageMs < 0
+      return ageMs >= BERTH_INTERVALS.backups * 1000 || ageMs < 0
     }
     if (!(await isDue())) return
     await withAdvisoryLock(pool, 'backup', async () => {

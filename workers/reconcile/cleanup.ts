@@ -30,9 +30,9 @@ export async function tidyEngines(
   signal: AbortSignal,
 ): Promise<void> {
   await withAdvisoryLock(pool, 'engines', async () => {
-    const { BERTH_ENGINE_VERSION, BERTH_ENGINE_VERSIONS, BERTH_ENGINE_GRACE_SECONDS } = config
+    const { BERTH_ENGINE_VERSIONS, BERTH_ENGINE_GRACE_SECONDS } = config
     const inUse = (await readVersionsInUse.run(pool)).rows.map(({ version }) => version)
-    const keep = new Set([BERTH_ENGINE_VERSION, ...BERTH_ENGINE_VERSIONS, ...inUse])
+    const keep = new Set([...BERTH_ENGINE_VERSIONS, ...inUse])
     const removed = await runtime.tidyEngines({
       keep: [...keep],
       graceMs: BERTH_ENGINE_GRACE_SECONDS * 1000,

@@ -62,7 +62,7 @@ async function look(
 
 /** Looks for changes at the interval of the settings, varied by up to a tenth. */
 export function startSnapshotLoop(services: AgentWorkerServices, log: Logger): Loop {
-  const intervalMs = services.config.BERTH_SNAPSHOT_SECONDS * 1000
+  const intervalMs = services.config.BERTH_INTERVALS.snapshots * 1000
   return startLoop('snapshots', GAP_MS, log, async (signal) => {
     const began = performance.now()
     await withAdvisoryLock(services.pool, 'snapshots', () =>

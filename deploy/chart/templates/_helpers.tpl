@@ -56,8 +56,7 @@ capabilities: { drop: [ALL] }
 - { name: BERTH_HEALTH_PORT, value: '3000' }
 - { name: BERTH_METRICS_PORT, value: {{ ternary "9464" "" .Values.metrics.enabled | quote }} }
 - { name: BERTH_METRICS_HOST, value: 0.0.0.0 }
-- { name: BERTH_TLS_ASK_PORT, value: {{ ternary "3131" "" .Values.tlsAsk.enabled | quote }} }
-- { name: BERTH_TLS_ASK_HOST, value: 0.0.0.0 }
+- { name: BERTH_TLS_ASK, value: {{ ternary "0.0.0.0:3131" "" .Values.tlsAsk.enabled | quote }} }
 - { name: BERTH_AGENT_PROXY_PORT, value: '3130' }
 - { name: BERTH_AGENT_PROXY_ADDRESS, value: 0.0.0.0 }
 - { name: BERTH_EGRESS_PORT, value: '3128' }
@@ -69,9 +68,10 @@ capabilities: { drop: [ALL] }
 - { name: BERTH_AGENT_SUBNETS, value: {{ .Values.agents.podNetwork }} }
 - { name: BERTH_ENGINE_IMAGE, value: {{ .Values.agents.engineImage | quote }} }
 - { name: BERTH_KUBERNETES_NAMESPACE, value: {{ .Values.agents.namespace }} }
-- { name: BERTH_KUBERNETES_PROXY_NAMESPACE, value: {{ .Release.Namespace }} }
-- name: BERTH_KUBERNETES_PROXY_LABELS
-  value: app.kubernetes.io/instance={{ .Release.Name }},app.kubernetes.io/component=agent-proxy
+- name: BERTH_KUBERNETES_PROXY
+  value: |
+    namespace: {{ .Release.Namespace }}
+    labels: { app.kubernetes.io/instance: {{ .Release.Name }}, app.kubernetes.io/component: agent-proxy }
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - { name: {{ $name }}, value: {{ $value | quote }} }

@@ -31,8 +31,8 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
           agentd,
           agent,
           command: body,
-          timeoutMs: config.BERTH_CONSOLE_SECONDS * 1000,
-          outputBytes: config.BERTH_CONSOLE_OUTPUT_BYTES,
+          timeoutMs: config.BERTH_AGENT_LIMITS.consoleSeconds * 1000,
+          outputBytes: config.BERTH_AGENT_LIMITS.consoleBytes,
           signal,
         }
         if (req.accepts(['json', 'text/event-stream']) === 'text/event-stream') {

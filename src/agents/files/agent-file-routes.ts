@@ -19,7 +19,7 @@ const LARGEST_AT_A_TIME = 8
 
 /** Files of an agent: everything below its root (contract 4.3). */
 export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
-  const maxBytes = config.BERTH_AGENT_UPLOAD_BYTES
+  const maxBytes = config.BERTH_AGENT_LIMITS.fileBytes
   const maxBody = bodyLimit(maxBytes)
   const memory = new UploadMemory(LARGEST_AT_A_TIME * maxBody, (LARGEST_AT_A_TIME / 2) * maxBody)
   return [
@@ -51,7 +51,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       tag: TAG,
       summary: 'Write a file',
       description:
-        'The body is the content, at most `BERTH_AGENT_UPLOAD_BYTES`. It replaces an existing file ' +
+        'The body is the content, at most `fileBytes` of `BERTH_AGENT_LIMITS`. It replaces an existing file ' +
         'completely or not at all, and creates missing folders. With `If-Match: <ETag>`, writes only if ' +
         'that is still the version; with `If-None-Match: *`, only if there is no file; otherwise 412.',
       scope: 'org:agents:write',

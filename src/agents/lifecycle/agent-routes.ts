@@ -69,7 +69,7 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
         await checkTelegramToken(config.BERTH_TELEGRAM_URL, body.channels.telegram?.botToken)
         await installMissing(services, principal, body.skillCids ?? [], signal)
         const { agent, operationId } = await createAgent(services, principal, body, {
-          engineVersion: config.BERTH_ENGINE_VERSION,
+          engineVersion: config.BERTH_ENGINE_VERSIONS[0],
           idempotencyKey,
         })
         const { finished, headers } = await operations.started('agent.provision', operationId, {

@@ -116,7 +116,7 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
           return { body: { ...status, missing: [NETWORK_SETTING], message } }
         }
         const failure = await lastFailure(pool, agent)
-        const seconds = config.BERTH_SNAPSHOT_SECONDS
+        const seconds = config.BERTH_INTERVALS.snapshots
         const message = failure
           ? `The last sync failed: ${failure}`
           : `A change is saved within about ${seconds} seconds while the agent runs`

@@ -8,17 +8,14 @@ import { AGENT, type PodOptions, podOf } from './pod-spec.ts'
 
 const options: PodOptions = {
   image: 'engine',
-  pullSecrets: [],
-  account: 'default',
-  nodeSelector: [],
-  tolerations: [],
+  template: { serviceAccountName: 'default' },
   requestPercent: 25,
   egressUrl: 'http://10.0.0.1:3128',
   openNetwork: false,
   guardSeconds: 1,
 }
 const spec = specOf('x0000001')
-const proxy = { labels: [], namespace: 'berth', networks: [] }
+const proxy = { labels: {}, namespace: 'berth', networks: [] }
 
 /** A pod whose agent container ended this way. */
 function ended(terminated: { exitCode: number; reason: string }) {

@@ -3,11 +3,11 @@ import type { V1ConfigMap, V1NetworkPolicy, V1PersistentVolumeClaim, V1Pod } fro
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { AGENT_LABEL, labelsOf, nameOf, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
 import { hashOf, type SandboxSpec } from '../port.ts'
-import { CHECK_LABEL, type PodOptions, podOf, readLabels } from './pod-spec.ts'
+import { CHECK_LABEL, type PodOptions, podOf } from './pod-spec.ts'
 
 /** The agent proxy in policies: pods by their labels, or networks. */
 export interface ProxyPeers {
-  labels: string[]
+  labels: Record<string, string>
   namespace: string
   networks: string[]
 }
@@ -61,7 +61,7 @@ export function policyOf(
     : [
         {
           namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': peers.namespace } },
-          podSelector: { matchLabels: readLabels(peers.labels) },
+          podSelector: { matchLabels: peers.labels },
         },
       ]
   const port = (number: number) => [{ protocol: 'TCP', port: number }]

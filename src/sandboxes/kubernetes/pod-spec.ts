@@ -1,5 +1,6 @@
 /** Builds the pods of an agent, and Berth's own helper pods. */
 import type { V1Pod } from '@kubernetes/client-node'
+import type { PodTemplate } from '../../kubernetes-settings.ts'
 import { engineImageReference } from '../../openclaw/oci/reference.ts'
 import { environmentOf, HOME, tmpBytesOf, UID } from '../in-image.ts'
 import { nameOf } from '../names.ts'
@@ -30,13 +31,7 @@ const COMMAND = [
 export interface PodOptions {
   /** BERTH_ENGINE_IMAGE. */
   image: string
-  pullSecrets: string[]
-  account: string
-  runtimeClass?: string | undefined
-  /** `label=value` */
-  nodeSelector: string[]
-  /** `key[=value][:effect]` */
-  tolerations: string[]
+  template: PodTemplate
   requestPercent: number
   /** URL of the agent proxy's egress for agents. */
   egressUrl: string
@@ -125,16 +120,12 @@ const WALLS = {
 }
 
 /** The placement and account shared by all pods of agents. */
-function placement({ account, runtimeClass, pullSecrets, nodeSelector, tolerations }: PodOptions) {
+function placement({ template }: PodOptions) {
   return {
-    serviceAccountName: account,
+    ...template,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     securityContext: { fsGroup: UID, fsGroupChangePolicy: 'OnRootMismatch' },
-    ...(runtimeClass && { runtimeClassName: runtimeClass }),
-    ...(pullSecrets.length > 0 && { imagePullSecrets: pullSecrets.map((name) => ({ name })) }),
-    ...(nodeSelector.length > 0 && { nodeSelector: readLabels(nodeSelector) }),
-    ...(tolerations.length > 0 && { tolerations: tolerations.map(readToleration) }),
   }
 }
 
@@ -187,19 +178,5 @@ function resources({ limits }: SandboxSpec, { requestPercent }: PodOptions) {
       cpu: `${share(cpus)}m`,
       'ephemeral-storage': SCRATCH.request,
     },
-  }
-}
-
-/** Parses labels written as `label=value`. */
-export function readLabels(pairs: string[]): Record<string, string> {
-  return Object.fromEntries(pairs.map((pair) => pair.split('=') as [string, string]))
-}
-
-function readToleration(text: string) {
-  const [, key, value, effect] = /^([^=:]+)(?:=([^:]*))?(?::(.+))?$/.exec(text) ?? []
-  return {
-    ...(key && { key }),
-    ...(value === undefined ? { operator: 'Exists' } : { operator: 'Equal', value }),
-    ...(effect && { effect }),
   }
 }

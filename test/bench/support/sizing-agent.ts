@@ -32,7 +32,7 @@ export async function measureAgent(): Promise<Result[]> {
       BERTH_BASE_IMAGE: BASE_IMAGE,
       BERTH_ENGINES_DIR: enginesDir,
       // Only the snapshot that is requested.
-      BERTH_SNAPSHOT_SECONDS: '86400',
+      BERTH_INTERVALS: 'snapshots=86400',
       ...model.env,
     },
   })

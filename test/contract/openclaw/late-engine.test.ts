@@ -10,7 +10,7 @@ import { finalAnswer, remove } from './context.ts'
 const AGENTS = '/v0/agents'
 
 /** An engine that is ready once its gate is opened; in containers the real one, which takes ten seconds. */
-const engine = stackKind === 'embedded' && { BERTH_ENGINE_VERSION: STAND_IN.gated }
+const engine = stackKind === 'embedded' && { BERTH_ENGINE_VERSIONS: STAND_IN.gated }
 
 describe('an agent that does not start in time', { timeout: 900_000 }, () => {
   it('an agent that does not start in time returns 500, is listed, and can be restarted', async () => {

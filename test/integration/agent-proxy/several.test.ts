@@ -172,7 +172,7 @@ async function setUp(t: TestContext, more: Record<string, string> = {}) {
 }
 
 test('a rolling update of agent proxies fails no request', async (t) => {
-  const more = { BERTH_AGENT_PROXY_STOP_SECONDS: '6', BERTH_AGENT_PROXY_DRAIN_SECONDS: '2' }
+  const more = { BERTH_AGENT_PROXY_STOP: 'acceptSeconds=6,drainSeconds=2' }
   const { proxies, restart, kinds } = await setUp(t, more)
   const requests = load(kinds)
   for (const proxy of proxies) {

@@ -22,7 +22,9 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
       BERTH_AGENT_SUBNETS: SUBNETS,
     })
     // Less than the setting allows, because the tests fill it.
-    world.services.config = { ...world.services.config, BERTH_AGENT_MEMORY_MB: MEMORY_MB }
+    const { config } = world.services
+    const limits = { ...config.BERTH_AGENT_LIMITS, memoryMb: MEMORY_MB }
+    world.services.config = { ...config, BERTH_AGENT_LIMITS: limits }
   })
   afterEach(() => world.clear())
   after(() => world?.stop())

@@ -73,7 +73,7 @@ describe('an operation on an agent', () => {
       return (await readStatus(world.services.agentd, target, { timeoutMs: 10_000 })).disk.limitBytes
     }
     const made = await up()
-    assert.equal(await diskOf(made), world.services.config.BERTH_AGENT_DISK_MB * 1_048_576)
+    assert.equal(await diskOf(made), world.services.config.BERTH_AGENT_LIMITS.diskMb * 1_048_576)
     await pool.query('UPDATE plan SET agent_disk_mb = 300')
     try {
       assert.equal((await world.run(await world.insert(made, 'agent.restart'))).state, 'succeeded')

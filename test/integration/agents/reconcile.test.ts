@@ -328,7 +328,10 @@ describe('the agent reconciler', () => {
     const { agentId } = await up()
     const services = {
       ...world.services,
-      config: { ...world.services.config, BERTH_AGENT_RECONCILE_SECONDS: 3600 },
+      config: {
+        ...world.services.config,
+        BERTH_INTERVALS: { ...world.services.config.BERTH_INTERVALS, agents: 3600 },
+      },
     }
     await sql('DELETE FROM engine_version')
     const loop = startAgentLoop(services, world.database.log)

@@ -14,7 +14,7 @@ describe('a workspace', { timeout: 600_000 }, () => {
   let world: AgentsWorld
   let subject: Subject
   before(async () => {
-    world = await startAgentsWorld({ BERTH_SNAPSHOT_KEEP: '4', BERTH_SNAPSHOT_KEEP_DAYS: '0' })
+    world = await startAgentsWorld({ BERTH_SNAPSHOT_KEEP: 'newest=4,days=0' })
     subject = await Subject.create(world)
   })
   after(() => world?.stop())

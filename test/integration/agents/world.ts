@@ -72,7 +72,7 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
     BERTH_AGENT_PROXY_PORT: String(await freePort()),
     BERTH_EGRESS_PORT: String(await freePort()),
     BERTH_AGENT_READY_SECONDS: '60',
-    BERTH_AGENT_RECONCILE_SECONDS: '0.5',
+    BERTH_INTERVALS: 'agents=0.5',
     ...env,
   })
   let host: RunningRole | undefined = await openAgentProxy(config, log)

@@ -40,7 +40,7 @@ for (const kind of ['embedded', 'real'] satisfies StackKind[]) {
 
     before(async () => {
       const listen = `/ip4/127.0.0.1/tcp/${await freePort()}`
-      const env = { BERTH_IPFS_LISTEN: listen, BERTH_PIN_STALL_SECONDS: '20' }
+      const env = { BERTH_IPFS_LISTEN: listen, BERTH_PINS: 'stallSeconds=20' }
       berth = await startStack({ kind, env })
       kubo = await startKubo()
       key = await berth.createKey()

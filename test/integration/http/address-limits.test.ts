@@ -29,8 +29,7 @@ const web = await openWeb(
     BERTH_DATA_DIR: dataDir,
     BERTH_IPFS_ROUTING_URL: '',
     BERTH_TRUST_PROXY: '1',
-    BERTH_ADDRESS_REQUESTS_PER_MINUTE: String(REQUESTS),
-    BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: String(FAILURES),
+    BERTH_ADDRESS_LIMITS: `requests=${REQUESTS},failedLogins=${FAILURES}`,
   }),
   database.log,
 )

@@ -57,7 +57,7 @@ const web = await openWeb(
     BERTH_AGENT_PROXY_URL: tunnel.url,
     AGENT_PROXY_KEY,
     BERTH_TRUST_PROXY: '1',
-    BERTH_TLS_ASK_PORT: String(askPort),
+    BERTH_TLS_ASK: String(askPort),
     BERTH_GIT_ALLOW: silent.address,
     BERTH_DNS_SERVER: silent.dnsAddress,
   }),

@@ -50,7 +50,7 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
         BERTH_RUNTIME: 'docker',
         BERTH_BASE_IMAGE: await testImages(),
         BERTH_AGENT_SUBNETS: SUBNETS,
-        BERTH_AGENT_RECONCILE_SECONDS: '0.5',
+        BERTH_INTERVALS: 'agents=0.5',
         // Not set, so that each chooses a port and keeps it. No other Berth of the tests gets a port this way.
         BERTH_EGRESS_PORT: undefined,
       },

@@ -80,10 +80,10 @@ describe('the network of the chart', { skip: withoutHelm }, () => {
   })
 
   it('a TLS proxy with on-demand certificates asks at a separate Service', async () => {
-    assert.equal(environmentOf(await made(), 'web').BERTH_TLS_ASK_PORT, '')
+    assert.equal(environmentOf(await made(), 'web').BERTH_TLS_ASK, '')
     const caddy = [{ podSelector: { matchLabels: { app: 'caddy' } } }]
     const all = await made({ tlsAsk: { enabled: true }, networkPolicy: { tlsAsk: caddy } })
-    assert.equal(environmentOf(all, 'web').BERTH_TLS_ASK_PORT, '3131')
+    assert.equal(environmentOf(all, 'web').BERTH_TLS_ASK, '0.0.0.0:3131')
     assert.equal(find(all, 'Service', 'berth-tls-ask').spec.ports[0].port, 3131)
     assert.deepEqual(policyOf(all, 'web').ingress[1], { from: caddy, ports: [{ port: 3131 }] })
   })

@@ -42,7 +42,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     await refused(withNeeded({ publicUrl: 'berth.example.org' }), /publicUrl/)
     await refused(withNeeded({ wbe: {} }), /wbe/)
     await refused(withNeeded({ web: { replica: 2 } }), /replica/)
-    await refused(withNeeded({ settings: { BERTH_GC_SECONDS: 5 } }), /BERTH_GC_SECONDS/)
+    await refused(withNeeded({ settings: { BERTH_AGENT_LIMITS: 5 } }), /BERTH_AGENT_LIMITS/)
     await refused(withNeeded({ web: { replicas: 2 } }), /web\.uploads\.existingClaim/)
     await refused(withNeeded({ ingress: { tls: { issuer: 'a', clusterIssuer: 'b' } } }), /ingress\.tls/)
   })
@@ -132,8 +132,7 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(containerOf(all, 'web').lifecycle.preStop.exec.command, ['sleep', '7'])
     assert.equal(podOf(all, 'web').terminationGracePeriodSeconds, 67)
     assert.equal(podOf(all, 'agent-proxy').terminationGracePeriodSeconds, 17)
-    assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_STOP_SECONDS, '3')
-    assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_DRAIN_SECONDS, '4')
+    assert.equal(environmentOf(all, 'agent-proxy').BERTH_AGENT_PROXY_STOP, 'acceptSeconds=3,drainSeconds=4')
   })
 
   it('the schema is migrated before anything else', async () => {

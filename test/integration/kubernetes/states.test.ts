@@ -83,7 +83,10 @@ describe('an agent in a cluster', { skip: whyNotKubernetes, concurrency: 3 }, ()
   })
 
   it('an agent that no node accepts is no_room, with the cluster’s message', async () => {
-    const error = await failureOf({ startMs: 8000 }, { nodeSelector: ['disk=golden'] })
+    const error = await failureOf(
+      { startMs: 8000 },
+      { template: { serviceAccountName: 'berth-agent', nodeSelector: { disk: 'golden' } } },
+    )
     assert.equal(error.code, 'no_room')
     assert.match(error.message, /no node of the cluster accepts the agent: 0\/1 nodes are available/)
   })

@@ -85,16 +85,13 @@ export async function newOptions(
     versions: [...VERSIONS],
     pods: {
       image: `${IMAGE}:{version}`,
-      pullSecrets: [],
-      account: 'berth-agent',
-      nodeSelector: [],
-      tolerations: [],
+      template: { serviceAccountName: 'berth-agent' },
       requestPercent: 25,
       egressUrl: `http://${machine}:3128`,
       openNetwork: false,
       guardSeconds: 30,
     },
-    proxy: { labels: [], namespace, networks: [`${machine}/32`] },
+    proxy: { labels: {}, namespace, networks: [`${machine}/32`] },
     startMs: BACK_MS,
     ...changes,
   }

@@ -98,12 +98,12 @@ describe('`npm start` of an ordinary user', { skip }, () => {
       DATABASE_URL: database.url,
       BERTH_DATA_DIR: join(dir, 'data'),
       BERTH_ENGINES_DIR: join(dir, 'engines'),
-      BERTH_ENGINE_VERSION: STAND_IN.good,
+      BERTH_ENGINE_VERSIONS: STAND_IN.good,
       BERTH_RUNTIME: 'process',
       BERTH_IPFS_ROUTING_URL: '',
       BERTH_EGRESS_PORT: String(await freePort()),
       BERTH_METRICS_PORT: String(await freeMetricsPorts()),
-      BERTH_AGENT_RECONCILE_SECONDS: '1',
+      BERTH_INTERVALS: 'agents=1',
       ...settings,
     }
     berth = run(process.execPath, [join(ROOT, 'bin/start.mjs'), 'start'], { env, group: true, ...ordinary })

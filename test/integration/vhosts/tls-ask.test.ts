@@ -48,7 +48,7 @@ after(async () => {
 /** A listener on a pool; resolves to a function that asks it about a name. */
 async function listenerOver(pool: Pool): Promise<(query: string) => Promise<number>> {
   const port = await freePort()
-  const config: Config = loadConfig({ ...settings, BERTH_TLS_ASK_PORT: String(port) })
+  const config: Config = loadConfig({ ...settings, BERTH_TLS_ASK: String(port) })
   const names = new ServedNames({ pool, bounds: new Bounds(), config, log: database.log })
   closers.push(await openAskPort(config, names, database.log))
   return async (query) => (await fetch(`http://127.0.0.1:${port}/${query}`)).status

@@ -35,7 +35,7 @@ export async function inspectRepository(
     readme,
     described: errors.length > 0 ? { errors } : described,
     commitSha,
-    engineVersion: config.BERTH_ENGINE_VERSION,
+    engineVersion: config.BERTH_ENGINE_VERSIONS[0],
     git: origin,
     paths: async () => files.slice(0, MAX_PATHS).map(({ path }) => path),
     async store() {

@@ -4,7 +4,7 @@
  */
 export function refusalOf({ message }: Error, maxPixels: number): string {
   if (/pixel limit/.test(message)) {
-    return `it has more than ${maxPixels} pixels, all frames together (BERTH_IMAGE_MAX_PIXELS)`
+    return `it has more than ${maxPixels} pixels, all frames together (BERTH_IMAGES)`
   }
   if (/unsupported image format/.test(message)) return 'it is not a JPEG, PNG, GIF or WebP'
   if (/memory/i.test(message)) return 'converting it takes too much memory'

@@ -8,7 +8,7 @@ import { type Storage, StorageError, type StorageErrorCode } from '../../../../s
 import type { startProvider } from '../node-process.ts'
 
 export const MIB = 1024 * 1024
-/** The default of BERTH_PIN_STALL_SECONDS. */
+/** The default of `stallSeconds` of BERTH_PINS. */
 export const STALL_MS = 120_000
 
 /** The storage that the contract cases run on. Call the getters within a test. */

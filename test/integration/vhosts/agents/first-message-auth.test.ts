@@ -23,7 +23,7 @@ let world: World
 before(async () => {
   world = await startWorld({
     BERTH_TRUST_PROXY: '1',
-    BERTH_ADDRESS_FAILED_LOGINS_PER_MINUTE: `${FAILURES}`,
+    BERTH_ADDRESS_LIMITS: `failedLogins=${FAILURES}`,
   })
 })
 after(() => world?.stop())
