@@ -89,7 +89,7 @@ export type Feedback = Prisma.FeedbackModel
 /**
  * Model Audit
  * The audit log: one row for each write, sign-in and terminal command, and who made it. There is a partition for each
- * day, dropped whole after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is
+ * day, dropped whole after BERTH_RETENTION. Triggers reject changes to a row, except to the outcome while it is
  * `unknown`. Rows refer to nothing, so they outlive their subjects.
  */
 export type Audit = Prisma.AuditModel
@@ -147,7 +147,7 @@ export type Installation = Prisma.InstallationModel
 /**
  * Model Event
  * Published changes, in the order of their ids, as followers read them. There is a partition for each day, dropped
- * after BERTH_EVENTS_DAYS; `src/events/event-types.ts` defines the types.
+ * after BERTH_RETENTION; `src/events/event-types.ts` defines the types.
  */
 export type Event = Prisma.EventModel
 /**
@@ -207,7 +207,7 @@ export type StoredContent = Prisma.StoredContentModel
 export type Gateway = Prisma.GatewayModel
 /**
  * Model GatewayRequestCount
- * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_ANALYTICS_DAYS sets how long
+ * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_RETENTION sets how long
  * rows are kept.
  */
 export type GatewayRequestCount = Prisma.GatewayRequestCountModel

@@ -15,7 +15,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 /**
  * Model Audit
  * The audit log: one row for each write, sign-in and terminal command, and who made it. There is a partition for each
- * day, dropped whole after BERTH_AUDIT_DAYS. Triggers reject changes to a row, except to the outcome while it is
+ * day, dropped whole after BERTH_RETENTION. Triggers reject changes to a row, except to the outcome while it is
  * `unknown`. Rows refer to nothing, so they outlive their subjects.
  */
 export type AuditModel = runtime.Types.Result.DefaultSelection<Prisma.$AuditPayload>

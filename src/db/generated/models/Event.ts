@@ -15,7 +15,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 /**
  * Model Event
  * Published changes, in the order of their ids, as followers read them. There is a partition for each day, dropped
- * after BERTH_EVENTS_DAYS; `src/events/event-types.ts` defines the types.
+ * after BERTH_RETENTION; `src/events/event-types.ts` defines the types.
  */
 export type EventModel = runtime.Types.Result.DefaultSelection<Prisma.$EventPayload>
 

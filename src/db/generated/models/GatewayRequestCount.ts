@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model GatewayRequestCount
- * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_ANALYTICS_DAYS sets how long
+ * The requests that a gateway served on a day, in UTC. No row identifies a reader. BERTH_RETENTION sets how long
  * rows are kept.
  */
 export type GatewayRequestCountModel = runtime.Types.Result.DefaultSelection<Prisma.$GatewayRequestCountPayload>

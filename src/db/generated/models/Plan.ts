@@ -781,7 +781,7 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
     hotSwaps: boolean
     /**
      * Agents get `ENOSPC` or `EDQUOT`, or are stopped: `workers/agents/disk.ts`, at each agent start. NULL means
-     * BERTH_AGENT_DISK_MB.
+     * BERTH_AGENT_LIMITS.
      * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
      */
     agentDiskMb: number | null
