@@ -67,7 +67,7 @@ export const agentSettings = {
     .describe(
       "Address range of agents' networks, divided into a network of 8 addresses for each agent. Must be the same for all processes.",
     ),
-  BERTH_AGENT_LIMITS: group('What one agent may use.', {
+  BERTH_AGENT_LIMITS: group('Limits of each agent.', {
     memoryMb: integer(1024, 1_048_576).default(2048).describe('memory'),
     cpus: z.coerce.number().min(0.1).max(256).default(2).describe('processors'),
     pids: integer(64, 32_768).default(512).describe('processes and threads'),

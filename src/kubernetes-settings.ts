@@ -22,7 +22,7 @@ const podTemplate = z.strictObject({
   schedulerName: name.exactOptional(),
 })
 
-/** What BERTH_KUBERNETES_POD sets in the spec of a pod. */
+/** The value of BERTH_KUBERNETES_POD. */
 export type PodTemplate = z.infer<typeof podTemplate>
 
 const proxyPeers = z.strictObject({
@@ -53,7 +53,7 @@ export const kubernetesSettings = {
   BERTH_KUBERNETES_PROXY: yaml(proxyPeers)
     .prefault('')
     .describe(
-      "The agent proxy, which alone can reach agents and which alone they can reach, as YAML or JSON: the `labels` of its pods (by default `app: berth-agent-proxy`) and their `namespace` (by default the agents'). For a proxy that is not a pod, or that uses its node's network, instead its `networks`, such as `[10.0.0.4/32]`.",
+      "The agent proxy as YAML or JSON; only it can reach agents, and they can reach only it. Name the `labels` of its pods (by default `app: berth-agent-proxy`) and their `namespace` (by default the agents'). For a proxy that is not a pod, or that uses its node's network, instead its `networks`, such as `[10.0.0.4/32]`.",
     ),
   BERTH_KUBERNETES_OPEN_NETWORK: flag
     .default(false)

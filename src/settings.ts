@@ -76,7 +76,7 @@ export const settings = z.object({
       'Reverse proxies in front of the web process whose X-Forwarded-* headers are trusted. Either their number, if nobody else can reach the process, or a comma separated list of addresses, networks (10.0.0.0/8, `loopback`, `linklocal`, `uniquelocal`) and host names, which are looked up every five seconds.',
     ),
   BERTH_ADDRESS_LIMITS: group(
-    'What one client address (for IPv6, a /64) may send to one web process per minute. Loopback is not counted. Behind a proxy, set BERTH_TRUST_PROXY, or all clients count as one. 0: no limit.',
+    'Limits per minute and web process for one client address (for IPv6, a /64). Loopback is not counted. Behind a proxy, set BERTH_TRUST_PROXY, or all clients count as one. 0: no limit.',
     {
       requests: integer(0, 1_000_000)
         .default(6000)
@@ -153,7 +153,7 @@ export const settings = z.object({
     pins: integer(1, 1000).default(16).describe('pins that it retrieves'),
     agents: integer(1, 1000).default(4).describe('agents that it starts, restarts or removes'),
   }),
-  BERTH_PINS: group('How long pins are searched.', {
+  BERTH_PINS: group('How Berth searches for pins.', {
     stallSeconds: seconds(0.1, 86_400)
       .default(120)
       .describe('a pin attempt ends if no block arrives for this long'),
