@@ -32,7 +32,7 @@ export const agentSettings = {
     .regex(/^[^{}]*:[\w.-]*\{version\}[\w.-]*$/, 'must be an image with {version} in its tag')
     .optional()
     .describe(
-      'Image of an engine version for clusters, such as registry.example.org/berth/openclaw:{version}, which `berth engines build --push` writes. Required with BERTH_RUNTIME=kubernetes; an image must exist for BERTH_ENGINE_VERSION and each of BERTH_ENGINE_VERSIONS.',
+      'Image of an engine version for clusters, such as registry.example.org/berth/openclaw:{version}, which `berth engines build --push` writes. Required with BERTH_RUNTIME=kubernetes; an image must exist for each of BERTH_ENGINE_VERSIONS.',
     ),
   BERTH_ENGINE_VERSIONS: list
     .pipe(z.tuple([text], text))

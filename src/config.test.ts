@@ -75,11 +75,6 @@ describe('configuration', () => {
     }
   })
 
-  it('configuration rejects BERTH_INSTANCE, which only an upgrade from 0.1.0 needed', () => {
-    const message = 'BERTH_INSTANCE: is in the database now: remove the setting'
-    assert.throws(() => loadConfig({ BERTH_INSTANCE: 'berth' }), new ConfigError(message))
-  })
-
   it('configuration takes over the agent proxy key that 0.2.0 created', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-config-'))
     t.after(() => rmSync(dir, { recursive: true }))
