@@ -43,7 +43,8 @@ export const group = <S extends z.ZodRawShape>(description: string, shape: S) =>
   list
     .transform((items, context) => {
       const pairs = items.map((item) => item.split('='))
-      if (pairs.every(([name, value, more]) => name && value && more === undefined)) return Object.fromEntries(pairs)
+      if (pairs.every(([name, value, more]) => name && value && more === undefined))
+        return Object.fromEntries(pairs)
       context.addIssue(`must be like ${Object.keys(shape)[0]}=1, with commas between more of them`)
       return z.NEVER
     })
