@@ -7,6 +7,7 @@ import {
   type ClientRequest,
   Agent as HttpAgent,
   type IncomingMessage,
+  type OutgoingHttpHeaders,
   type RequestOptions,
   request,
 } from 'node:http'
@@ -31,7 +32,7 @@ export interface AgentdRequest {
   /** JSON, or raw bytes. */
   json?: unknown
   body?: Buffer | NodeJS.ReadableStream
-  headers?: Record<string, string>
+  headers?: OutgoingHttpHeaders
   /** True if repeating the request has no further effect. Default: depends on its method. */
   isRepeatable?: boolean
   /** Sent with requests that change the agent: agentd refuses epochs lower than the highest it has seen. */

@@ -2,10 +2,13 @@
  * Tracks open connections between clients and agents in this process: WebSockets, log streams and unfinished responses.
  * `OpenCalls` ends them when the credential that opened them becomes invalid.
  */
+import type { ServerResponse } from 'node:http'
+import type { Response } from 'express'
 import { Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
 import { readFingerprints } from '../db/statements/agents.ts'
 import { type ApiError, messages, unauthorized, unavailable } from '../errors.ts'
+import { abortOnDisconnect } from '../http/disconnect.ts'
 import { byCaller, type Ground, type OpenCall, type OpenCalls } from '../http/open-calls.ts'
 import type { Principal } from '../http/principal.ts'
 import { CLOSE, type CloseCode } from '../lib/net/websocket.ts'
@@ -28,6 +31,15 @@ export interface Connection {
   /** Closes the connection. */
   end(code: CloseCode, reason: string): void
 }
+
+/** A WebSocket of a client. */
+export interface HeldSocket extends Pick<Connection, 'end'> {
+  /** Resolves when it has ended. */
+  closed: Promise<void>
+}
+
+/** Tracks a connection until the returned function is called, as {@link AgentConnections.add} does. */
+type Track = (end: Connection['end']) => () => void
 
 /** A domain or a route at the time when a connection was opened through it. */
 export interface PortBinding {
@@ -116,6 +128,50 @@ export class AgentConnections {
       forget()
       this.#open.delete(connection)
     }
+  }
+}
+
+/** Runs a request until its client disconnects, or its token, key or binding is no longer valid. */
+export async function holdRequest(
+  res: ServerResponse,
+  track: Track,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const gone = abortOnDisconnect(res)
+  const forget = track((code) => {
+    // On shutdown, the server lets responses finish.
+    if (code !== CLOSE.goingAway) gone.abort(closeError(code))
+  })
+  try {
+    await run(gone.signal)
+  } finally {
+    forget()
+  }
+}
+
+/** Opens a WebSocket, and holds it as {@link holdRequest} does, but not during a shutdown. */
+export async function holdSocket(
+  res: Response,
+  track: Track,
+  open: (signal: AbortSignal) => Promise<HeldSocket | undefined>,
+): Promise<void> {
+  const start = performance.now()
+  const gone = abortOnDisconnect(res)
+  let socket: HeldSocket | undefined
+  let ended: Parameters<Connection['end']> | undefined
+  const forget = track((...why) => {
+    ended = why
+    if (socket) socket.end(...why)
+    else gone.abort(closeError(why[0]))
+  })
+  try {
+    socket = await open(gone.signal)
+    if (ended) socket?.end(...ended)
+    await socket?.closed
+  } finally {
+    forget()
+    const ms = Math.round(performance.now() - start)
+    res.req.log.debug({ host: res.req.host, ms }, 'WebSocket closed')
   }
 }
 

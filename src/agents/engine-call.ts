@@ -18,6 +18,8 @@ const ENGINE_BYTES = 8_388_608
  */
 const PATIENCE_MS = { pause: 1000, status: 10_000, up: 5000 }
 
+const NO_ANSWER = 'The agent sent no valid answer'
+
 /** The engine understood the call and refused it. */
 export class EngineRefusal extends Error {
   override name = 'EngineRefusal'
@@ -50,6 +52,15 @@ export async function askAgent<T>(
     throw error instanceof AgentdError ? toAnswer(agent, failure, error, answers) : error
   }
 }
+
+const passedOn: Answers = {
+  timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
+  bad_answer: (cause) => new ApiError(502, 'bad_answer', NO_ANSWER, { cause }),
+}
+
+/** {@link askAgent} for a request whose response is passed on: 504 if it is late, and 502 if it is invalid. */
+export const askToPassOn = <T>(agent: Agent, call: () => Promise<T>): Promise<T> =>
+  askAgent(agent, NO_ANSWER, call, passedOn)
 
 /** @see askAgent */
 export function toAnswer(agent: Agent, failure: string, error: AgentdError, answers: Answers = {}): ApiError {

@@ -2,6 +2,7 @@
  * A WebSocket between a client and an agent: two joined connections, with backpressure, without reading any messages.
  * Only the frame boundaries on the way to the client are tracked, so that Berth can state why it closes.
  */
+import type { OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Request, Response } from 'express'
 import { rawEndToEnd, switchingProtocols } from '../../agentd/relay.ts'
@@ -22,7 +23,7 @@ export interface BridgeRequest {
   agent: AgentdTarget
   /** The path at agentd. */
   path: string
-  headers: Record<string, string>
+  headers: OutgoingHttpHeaders
   /** The client's request for an upgrade. */
   req: Request
   res: Response

@@ -2,23 +2,19 @@
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
+import { endToEnd } from '../../../agentd/relay.ts'
 import { ApiError } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
-import { type Answers, askAgent } from '../engine-call.ts'
+import { askToPassOn } from '../engine-call.ts'
 
 /** The longest silence: packing or unpacking a repository of gigabytes may take minutes without a byte. */
 const IDLE_MS = 600_000
 /** The longest timer: a response begins only after the whole pack was sent, which may take long. */
 const NO_LIMIT_MS = 2 ** 31 - 1
 
-const FAILURE = 'The agent sent no valid answer'
-const answers: Answers = {
-  timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
-  bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
-}
 /** The request headers that agentd needs; credentials are not forwarded. */
-const REQUEST_HEADERS = ['accept', 'content-type', 'content-length', 'content-encoding', 'git-protocol']
+const REQUEST_HEADERS = /^(accept|content-(type|length|encoding)|git-protocol)$/
 
 export interface GitExchange {
   agentd: AgentdClient
@@ -55,19 +51,15 @@ export async function passGit(
   const ended = AbortSignal.any([signal, idle.signal])
   let hasBegun = false
   try {
-    const response = await askAgent(
-      agent,
-      FAILURE,
-      () =>
-        agentd.stream(agent, {
-          method: req.method,
-          path: `/v1/git${path}`,
-          ...(req.method === 'POST' && { body: forward(req, moving()) }),
-          headers: picked(req),
-          timeoutMs: NO_LIMIT_MS,
-          signal: ended,
-        }),
-      answers,
+    const response = await askToPassOn(agent, () =>
+      agentd.stream(agent, {
+        method: req.method,
+        path: `/v1/git${path}`,
+        ...(req.method === 'POST' && { body: forward(req, moving()) }),
+        headers: endToEnd(req.headers, (name) => REQUEST_HEADERS.test(name)),
+        timeoutMs: NO_LIMIT_MS,
+        signal: ended,
+      }),
     )
     hasBegun = true
     res.status(200).set({ 'Content-Type': contentType, 'Cache-Control': 'no-cache, no-store' })
@@ -84,12 +76,4 @@ export async function passGit(
 function forward(req: Request, moving: Transform): Transform {
   pipeline(req, moving).catch(() => {})
   return moving
-}
-
-function picked({ headers }: Request): Record<string, string> {
-  const kept = REQUEST_HEADERS.flatMap((name) => {
-    const value = headers[name]
-    return typeof value === 'string' ? [[name, value]] : []
-  })
-  return Object.fromEntries(kept)
 }

@@ -4,13 +4,12 @@
  */
 import type { Request, RequestHandler } from 'express'
 import type { AgentAccess } from '../../agents/access.ts'
-import { closeError } from '../../agents/connections.ts'
+import { type Connection, holdSocket } from '../../agents/connections.ts'
 import { messages, notFound, unauthorized } from '../../errors.ts'
 import { letPagesRead } from '../../http/methods.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import { AGENT_ID } from '../../lib/agent-id.ts'
-import type { CloseCode } from '../../lib/net/websocket.ts'
 import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
 import {
@@ -96,50 +95,19 @@ interface AdmittedToHost extends Admitted {
 }
 
 function answer(parts: AgentHostParts, admitted: AdmittedToHost): Promise<void> {
-  const { agentd } = parts
-  const { agent, target, req, res } = admitted
+  const { agentd, connections } = parts
+  const { agent, principal, since, target, req, res } = admitted
   const request = { agentd, agent, req, res }
+  const track = (end: Connection['end']) => connections.add(agent, principal, since, end)
   if (target.kind === 'logs')
-    return holdSocket(parts, admitted, (signal) => LogStream.open({ ...request, signal }))
+    return holdSocket(res, track, (signal) => LogStream.open({ ...request, signal }))
   if (isUpgrade(req))
-    return holdSocket(parts, admitted, async (signal) => {
+    return holdSocket(res, track, async (signal) => {
       const sockets = await openChat({ ...request, signal })
       sockets?.passUp()
       return sockets
     })
   return askGateway(parts, admitted, target.path + queryOf(req.url))
-}
-
-/** An open WebSocket of a client. */
-interface Open {
-  /** Resolves when it has ended. */
-  closed: Promise<void>
-  end(code: CloseCode, reason: string): void
-}
-
-async function holdSocket(
-  { connections }: AgentHostParts,
-  { agent, principal, since, req }: Admitted,
-  openIt: (signal: AbortSignal) => Promise<Open | undefined>,
-): Promise<void> {
-  const start = performance.now()
-  const opening = new AbortController()
-  let open: Open | undefined
-  let ended: [CloseCode, string] | undefined
-  const forget = connections.add(agent, principal, since, (...why) => {
-    ended = why
-    if (open) open.end(...why)
-    else opening.abort(closeError(why[0]))
-  })
-  try {
-    open = await openIt(opening.signal)
-    if (ended) open?.end(...ended)
-    await open?.closed
-  } finally {
-    forget()
-    const ms = Math.round(performance.now() - start)
-    req.log.debug({ agentId: agent.agentId, ms }, 'WebSocket closed')
-  }
 }
 
 function targetOf(req: Request, url: string, agentId: string): Target | undefined {

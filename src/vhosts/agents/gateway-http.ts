@@ -2,16 +2,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
 import { AGENTD_ERRORS } from '../../../agentd/protocol.ts'
-import { passBody } from '../../../agentd/relay.ts'
+import { endToEnd, passBody } from '../../../agentd/relay.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { parseAgentdError, readBounded } from '../../agents/agentd-answer.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
-import { type AgentConnections, closeError } from '../../agents/connections.ts'
-import { type Answers, askAgent, toAnswer } from '../../agents/engine-call.ts'
-import { ApiError } from '../../errors.ts'
-import { abortOnDisconnect } from '../../http/disconnect.ts'
+import { type AgentConnections, holdRequest } from '../../agents/connections.ts'
+import { askToPassOn, toAnswer } from '../../agents/engine-call.ts'
 import type { Principal } from '../../http/principal.ts'
-import { CLOSE } from '../../lib/net/websocket.ts'
 
 /** A model may think for minutes before its first word. */
 const IDLE_MS = 600_000
@@ -35,12 +32,6 @@ export const UNTRUSTED_ANSWER = {
   'X-Content-Type-Options': 'nosniff',
 }
 
-const FAILURE = 'The agent sent no valid answer'
-const answers: Answers = {
-  timeout: (cause) => new ApiError(504, 'timeout', 'The agent did not answer in time', { cause }),
-  bad_answer: (cause) => new ApiError(502, 'bad_answer', FAILURE, { cause }),
-}
-
 /** A request whose caller may access the agent. */
 export interface Admitted {
   agent: Agent
@@ -61,16 +52,11 @@ export async function askGateway(
   path: string,
 ): Promise<void> {
   if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'no gateway'))
-  const gone = abortOnDisconnect(res)
-  const forget = connections.add(agent, principal, since, (code) => {
-    // On shutdown, the server lets responses finish.
-    if (code !== CLOSE.goingAway) gone.abort(closeError(code))
-  })
-  try {
-    await passToGateway({ agentd, agent, req, res, signal: gone.signal }, path)
-  } finally {
-    forget()
-  }
+  await holdRequest(
+    res,
+    (end) => connections.add(agent, principal, since, end),
+    (signal) => passToGateway({ agentd, agent, req, res, signal }, path),
+  )
 }
 
 interface Exchange {
@@ -85,31 +71,24 @@ interface Exchange {
 /** Forwards a request, and returns the response with any status. Resolves when it has ended. */
 async function passToGateway({ agentd, agent, req, res, signal }: Exchange, path: string): Promise<void> {
   const hasBody = req.method !== 'GET' && req.method !== 'HEAD'
-  const response = await askAgent(
-    agent,
-    FAILURE,
-    () =>
-      agentd.send(agent, {
-        method: req.method,
-        path: `/v1/gateway${path}`,
-        ...(hasBody && { body: req }),
-        headers: { ...picked(req, REQUEST_HEADERS), ...(hasBody && picked(req, BODY_HEADERS)) },
-        timeoutMs: IDLE_MS,
-        signal,
-      }),
-    answers,
+  const isForwarded = (name: string) => REQUEST_HEADERS.test(name) || (hasBody && BODY_HEADERS.test(name))
+  const response = await askToPassOn(agent, () =>
+    agentd.send(agent, {
+      method: req.method,
+      path: `/v1/gateway${path}`,
+      ...(hasBody && { body: req }),
+      headers: endToEnd(req.headers, isForwarded),
+      timeoutMs: IDLE_MS,
+      signal,
+    }),
   )
-  res.status(response.statusCode ?? 502)
-  for (const [name, value] of Object.entries(picked(response, RESPONSE_HEADERS))) res.setHeader(name, value)
-  if (mayBeAgentd(response)) return void res.end(await readGatewayError(agent, response))
+  const error = mayBeAgentd(response) ? await readGatewayError(agent, response) : undefined
+  res.writeHead(
+    response.statusCode ?? 502,
+    endToEnd(response.headers, (name) => RESPONSE_HEADERS.test(name)),
+  )
+  if (error) return void res.end(error)
   await passBody(response, res, { idleMs: IDLE_MS, signal })
-}
-
-function picked({ headers }: IncomingMessage, names: RegExp): Record<string, string> {
-  const kept = Object.entries(headers).filter(
-    ([name, value]) => typeof value === 'string' && names.test(name),
-  )
-  return Object.fromEntries(kept) as Record<string, string>
 }
 
 /** True for a response that may be agentd's own, if the gateway could not respond. */
@@ -118,14 +97,11 @@ function mayBeAgentd({ statusCode = 0, headers }: IncomingMessage): boolean {
 }
 
 /** The body of an error from the gateway. @throws ApiError for agentd's own errors. */
-async function readGatewayError(agent: Agent, response: IncomingMessage): Promise<Buffer> {
-  const body = await askAgent(
-    agent,
-    FAILURE,
-    () => readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS)),
-    answers,
-  )
-  const { error, message = '' } = parseAgentdError(body.toString('utf8'))
-  if (!error || !(error in AGENTD_ERRORS)) return body
-  throw toAnswer(agent, FAILURE, new AgentdError(error, message, response.statusCode), answers)
+function readGatewayError(agent: Agent, response: IncomingMessage): Promise<Buffer> {
+  return askToPassOn(agent, async () => {
+    const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
+    const { error, message = '' } = parseAgentdError(body.toString('utf8'))
+    if (error && error in AGENTD_ERRORS) throw new AgentdError(error, message, response.statusCode)
+    return body
+  })
 }

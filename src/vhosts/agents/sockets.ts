@@ -4,6 +4,7 @@
  */
 import type { Request, Response } from 'express'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { endToEnd } from '../../../agentd/relay.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
 import { logLine, SHOWN_LINES } from '../../agents/agentd-status.ts'
@@ -15,13 +16,7 @@ import { openBridge, type SocketBridge } from '../socket-bridge.ts'
 
 const NOT_READY = ['unreachable', 'not_ready', 'timeout']
 /** Headers that the client determines; the others are between agentd and the gateway. */
-const HEADERS = [
-  'sec-websocket-key',
-  'sec-websocket-version',
-  'sec-websocket-protocol',
-  'sec-websocket-extensions',
-  'user-agent',
-] as const
+const HEADERS = /^(sec-websocket-(key|version|protocol|extensions)|user-agent)$/
 
 export interface SocketRequest {
   agentd: AgentdClient
@@ -46,22 +41,14 @@ export async function openChat(
   const { agent, req, res } = request
   if (agent.status !== 'running') return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
   try {
-    return await openBridge({ ...request, path: '/v1/gateway/', headers: { ...forwarded(req), ...more } })
+    const headers = { ...endToEnd(req.headers, (name) => HEADERS.test(name)), ...more }
+    return await openBridge({ ...request, path: '/v1/gateway/', headers })
   } catch (error) {
     if (!(error instanceof AgentdError)) throw error
     if (NOT_READY.includes(error.code))
       return refuseSocket(req, res, CLOSE.tryAgainLater, 'The agent is not ready')
     throw new ApiError(502, 'bad_answer', 'The agent takes no WebSocket', { cause: error })
   }
-}
-
-function forwarded(req: Request): Record<string, string> {
-  return Object.fromEntries(
-    HEADERS.flatMap((name) => {
-      const value = req.headers[name]
-      return typeof value === 'string' ? [[name, value]] : []
-    }),
-  )
 }
 
 /** Limit for messages of clients, which have nothing to send to the log. */

@@ -7,17 +7,21 @@ import { bodyFrame, endToEnd, hasBody, passBody } from '../../../agentd/relay.ts
 import type { Agent } from '../../agents/agent.ts'
 import { parseAgentdError, readBounded } from '../../agents/agentd-answer.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
-import { type AgentConnections, closeError, type PortBinding } from '../../agents/connections.ts'
+import {
+  type AgentConnections,
+  type Connection,
+  holdRequest,
+  holdSocket,
+  type PortBinding,
+} from '../../agents/connections.ts'
 import { toAnswer } from '../../agents/engine-call.ts'
 import { ApiError } from '../../errors.ts'
-import { abortOnDisconnect } from '../../http/disconnect.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
-import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import { releasePassed } from '../../lib/process/memory-at-rest.ts'
 import { COOKIE, isNavigation } from '../agents/credential.ts'
-import { openBridge, type SocketBridge } from '../socket-bridge.ts'
+import { openBridge } from '../socket-bridge.ts'
 
 /** Time until a response begins, possibly after a long upload. */
 const ANSWER_MS = 600_000
@@ -58,37 +62,23 @@ export function passToPort(page: PageRequest): Promise<void> {
 async function visit(page: PageRequest): Promise<void> {
   const { agent, connections, binding, since, res, req } = page
   if (agent.status !== 'running') throw toAnswer(agent, '', new AgentdError('not_ready', 'it does not run'))
-  const gone = abortOnDisconnect(res)
-  let sockets: SocketBridge | undefined
-  let ended: [CloseCode, string] | undefined
-  const forget = connections.addVisit(agent, binding, since, (...why) => {
-    ended = why
-    if (sockets) sockets.end(...why)
-    // On shutdown, the server lets responses finish.
-    else if (why[0] !== CLOSE.goingAway || isUpgrade(req)) gone.abort(closeError(why[0]))
-  })
+  const track = (end: Connection['end']) => connections.addVisit(agent, binding, since, end)
   try {
-    if (!isUpgrade(req)) return await exchange(page, gone.signal)
-    sockets = await join(page, gone.signal)
-    sockets?.passUp()
-    if (ended) sockets?.end(...ended)
-    await sockets?.closed
+    if (isUpgrade(req)) await holdSocket(res, track, (signal) => join(page, signal))
+    else await holdRequest(res, track, (signal) => exchange(page, signal))
   } catch (error) {
     throw error instanceof AgentdError ? explain(page, error) : error
-  } finally {
-    forget()
   }
 }
 
 async function exchange(page: PageRequest, signal: AbortSignal) {
   const { binding, where, req, res } = page
   const response = (await askProgram(page, signal)) ?? (await askAgentd(page, signal))
-  res.status(response.statusCode ?? 502)
   // A response that continues until its connection ends may have been truncated: the visitor is not told that it was
   // complete.
   if (isUnframed(response, req)) res.useChunkedEncodingByDefault = false
   const headers = toVisitor(response.headers, { where, isProtected: binding.protected })
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value)
+  res.writeHead(response.statusCode ?? 502, headers)
   response.on('data', releasePassed)
   await passBody(response, res, { idleMs: IDLE_MS, signal })
 }
@@ -140,9 +130,12 @@ const isUnframed = ({ headers, statusCode }: IncomingMessage, { method }: Reques
   statusCode !== 204 &&
   statusCode !== 304
 
-function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {
+async function join({ agentd, agent, binding, req, res, ...page }: PageRequest, signal: AbortSignal) {
   const headers = toAgentd(req, page)
-  return openBridge({ agentd, agent, path: `/v1/port/${binding.port}`, headers, req, res, signal })
+  const path = `/v1/port/${binding.port}`
+  const sockets = await openBridge({ agentd, agent, path, headers, req, res, signal })
+  sockets?.passUp()
+  return sockets
 }
 
 /** The visitor's error for a failure of agentd. */
@@ -159,8 +152,8 @@ function explain({ agent, binding: { port } }: PageRequest, error: AgentdError):
 }
 
 /**
- * Headers that Berth sets itself, or that are between Berth and agentd; to many programs `_` is the same as `-`. And
- * `Set-Cookie`, the only one that Node does not join into one text.
+ * Headers that Berth sets itself, that are between Berth and agentd, or that no request has. To many programs `_` is
+ * the same as `-`.
  */
 const REQUEST_DROPPED =
   /^(host|authorization|cookie|set-cookie|expect|content-length|forwarded|via|x-forwarded-.*|x-real-ip|berth-.*)$/
@@ -187,7 +180,7 @@ interface Visitor {
 function toAgentd(
   req: Request,
   { visitor, path }: Pick<PageRequest, 'visitor' | 'path'>,
-): Record<string, string> {
+): OutgoingHttpHeaders {
   const { authorization } = visitor
   return {
     ...toProgram(req, visitor),
@@ -197,12 +190,11 @@ function toAgentd(
 }
 
 /** The headers of a request that the program gets, except `Authorization`. */
-function toProgram(req: Request, visitor: Visitor): Record<string, string> {
+function toProgram(req: Request, visitor: Visitor): OutgoingHttpHeaders {
   const { cookie, prefix, isSecure } = visitor
   const { headers } = req
-  const passed = endToEnd(headers, (name) => !REQUEST_DROPPED.test(name.replaceAll('_', '-')))
   return {
-    ...(passed as Record<string, string>),
+    ...endToEnd(headers, (name) => !REQUEST_DROPPED.test(name.replaceAll('_', '-'))),
     // The host as the visitor wrote it, even if it was sent to a proxy in front.
     host: req.host,
     'x-forwarded-for': req.ip ?? '',
