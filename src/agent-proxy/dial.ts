@@ -5,6 +5,7 @@ import { type BlockList, isIP, connect as openSocket, type Socket } from 'node:n
 import { networkInterfaces } from 'node:os'
 import { passTo } from '../../agentd/relay.ts'
 import { isPrivateAddress, toIPv4 } from '../lib/net/ip-address.ts'
+import { orAborted, withDeadline } from '../lib/signals.ts'
 import { type Destination, formatDestination } from './destination.ts'
 
 /** Why a client is refused: the response's status and text. */
@@ -40,25 +41,19 @@ export interface DialOptions {
  * @throws ProxyError 403 refused, 502 unreachable, 504 too slow.
  */
 export async function dial(destination: Destination, options: DialOptions): Promise<Socket> {
-  const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(), options.connectMs)
   const name = formatDestination(destination)
+  const late = () => new ProxyError(504, `${name} did not answer in time`)
   try {
-    const addresses = await Promise.race([
-      findAddresses(destination.host, options.resolve),
-      aborted(deadline),
-    ])
-    if (!options.isAllowed && addresses.some(({ address }) => isInside(address, options.refused))) {
-      throw new ProxyError(403, `${name} is not on the public internet`)
-    }
-    return await connect(destination, addresses, options.to, deadline.signal)
+    return await withDeadline({ ms: options.connectMs, late }, async (signal) => {
+      const addresses = await orAborted(findAddresses(destination.host, options.resolve), signal)
+      if (!options.isAllowed && addresses.some(({ address }) => isInside(address, options.refused)))
+        throw new ProxyError(403, `${name} is not on the public internet`)
+      return await connect(destination, addresses, options.to, signal)
+    })
   } catch (error) {
     if (error instanceof ProxyError) throw error
-    if (deadline.signal.aborted) throw new ProxyError(504, `${name} did not answer in time`)
     const { code = 'no connection' } = error as NodeJS.ErrnoException
     throw new ProxyError(502, `${name} cannot be reached: ${code}`)
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -129,11 +124,5 @@ function connect(
       signal.removeEventListener('abort', abort)
       resolve(socket)
     })
-  })
-}
-
-function aborted({ signal }: AbortController): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
   })
 }

@@ -15,6 +15,7 @@ import type { Socket } from 'node:net'
 import type { z } from 'zod'
 import { EPOCH_HEADER, TUNNEL_UPGRADE } from '../../agentd/protocol.ts'
 import { type AgentProxyAddress, askAgentProxy, openTunnel } from '../agent-proxy/tunnel-client.ts'
+import { withDeadline } from '../lib/signals.ts'
 import { AgentdError, readBounded, readError } from './agentd-answer.ts'
 
 export { AgentdError }
@@ -128,17 +129,13 @@ export class AgentdClient {
     target: AgentdTarget,
     options: AgentdRequest,
   ): Promise<{ body: Buffer; headers: IncomingMessage['headers'] }> {
-    const bound = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS)
-    const signal = options.signal ? AbortSignal.any([options.signal, bound]) : bound
-    try {
+    const { timeoutMs: ms = TIMEOUT_MS, maxBytes = MAX_BYTES } = options
+    const late = () => tooLate({ mayRepeat: isRepeatable(options) })
+    return withDeadline({ ms, signal: options.signal, late }, async (signal) => {
       const response = await this.stream(target, { ...options, signal })
-      const body = await readBounded(response, options.maxBytes ?? MAX_BYTES, signal)
+      const body = await readBounded(response, maxBytes, signal)
       return { body, headers: response.headers }
-    } catch (error) {
-      if (options.signal?.aborted) throw options.signal.reason
-      if (bound.aborted) throw tooLate({ cause: error, mayRepeat: isRepeatable(options) })
-      throw error
-    }
+    })
   }
 
   /**

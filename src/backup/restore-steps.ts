@@ -5,6 +5,7 @@ import type { CopyConnection } from '../db/copy-connection.ts'
 import { type Migration, migrationNames, readMigrations } from '../db/migrations.ts'
 import type { Pool } from '../db/pool.ts'
 import { forEachConcurrently } from '../lib/each-of.ts'
+import { within } from '../lib/signals.ts'
 import type { Logger } from '../log.ts'
 import { openRuntime } from '../sandboxes/open.ts'
 import type { Owner } from '../sandboxes/owner.ts'
@@ -74,7 +75,7 @@ export async function bringContent(
   let roots = 0
   await forEachConcurrently(cids, ROOTS_AT_ONCE, async (text) => {
     const root = CID.parse(text)
-    const soon = () => AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
+    const soon = () => within(CHECK_MS, signal)
     if (!(await storage.isPinned(root, { signal: soon() })))
       await storage.importCar(archive.exportCar(root, signal), { isOwn: true, signal }).catch((error) => {
         const isDamage =

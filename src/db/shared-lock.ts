@@ -1,4 +1,4 @@
-import { orAborted } from '../lib/until-aborted.ts'
+import { orAborted } from '../lib/signals.ts'
 import { isAwaited, lockSession, shareSession } from './advisory-locks.ts'
 import { isContention } from './database-errors.ts'
 import type { Queryable } from './pool.ts'

@@ -7,6 +7,7 @@ import { badRequest, notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
+import { within } from '../lib/signals.ts'
 import { isInnerShard } from '../storage/dag/inner-shards.ts'
 import { pathFromShown, showName } from '../storage/dag/names.ts'
 import { entryOf } from '../storage/dag/unixfs.ts'
@@ -74,10 +75,7 @@ export function entryRoutes({
         const file = await prisma.file.findFirst({ where, select: { cidV1: true } })
         if (!file) throw notFound('There is no such file')
         const root = CID.parse(file.cidV1)
-        const look = {
-          storage: storages[params.network],
-          signal: AbortSignal.any([signal, AbortSignal.timeout(POLL_MS)]),
-        }
+        const look = { storage: storages[params.network], signal: within(POLL_MS, signal) }
         const { entries, hasMore } = await bounds.run('dagDownloads', { cid: file.cidV1 }, async () => {
           const found = await readPage(look, await findFolder(look, root, path), { offset, limit })
           return { ...found, entries: await describe(look, found.entries) }

@@ -7,6 +7,7 @@ import { CID } from 'multiformats/cid'
 import * as Digest from 'multiformats/hashes/digest'
 import { badRequest } from '../errors.ts'
 import { isPrivateAddress } from '../lib/net/ip-address.ts'
+import { orAborted } from '../lib/signals.ts'
 
 /** Maximum host nodes in a request: more than a node needs, because an ordinary Kubo lists about twenty addresses. */
 export const MAX_HOST_NODES = 100
@@ -81,14 +82,12 @@ export async function resolveHostNodes(
   const resolved = await Promise.all(
     nodes.map((node) => {
       const look = { allowPrivate, resolver, left: DNSADDR_RESULTS }
-      const results = resolveHostNode(multiaddr(node), look, 0).catch(() => [])
-      return Promise.race([results, giveUp()])
+      const results = resolveHostNode(multiaddr(node), look, 0)
+      return orAborted(results, AbortSignal.timeout(LOOKUP_MS)).catch(() => [])
     }),
   )
   return resolved.flat()
 }
-
-const giveUp = () => new Promise<[]>((resolve) => setTimeout(resolve, LOOKUP_MS, []).unref())
 
 /** `left` is how many more `dnsaddr` records may be used, over all levels: records could name more and more names. */
 interface Look {

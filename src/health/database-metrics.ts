@@ -5,6 +5,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
 import { coalesce } from '../lib/coalesce.ts'
+import { orAborted } from '../lib/signals.ts'
 import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
 import { REPAIRS } from '../operations/repairs.ts'
 
@@ -89,11 +90,7 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
       for (const name of Object.keys(STATEMENTS) as Name[])
         found[name] = (await pool.query<Row>({ name: `metrics-${name}`, ...STATEMENTS[name] })).rows
     })()
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, READ_MS)
-    })
-    await Promise.race([reading.catch(() => {}), late]).finally(() => clearTimeout(timer))
+    await orAborted(reading, AbortSignal.timeout(READ_MS)).catch(() => {})
     return found
   })
   const read = async (name: Name): Promise<Row[]> => (await readAll())[name] ?? []

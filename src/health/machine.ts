@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import { type Queryable, queryOne } from '../db/pool.ts'
 import { hasCode } from '../lib/files.ts'
 import { type Finding, reasonOf } from '../lib/readiness.ts'
+import { orAborted } from '../lib/signals.ts'
 
 /** Leases and due times use PostgreSQL's clock; keys and links expire by the process's clock. */
 const OFF_MS = 2000
@@ -57,12 +58,11 @@ export async function checkNames(config: Config): Promise<Finding> {
 async function leadsSomewhere(name: string): Promise<boolean> {
   // RFC 6761: every name below `localhost` is this machine.
   if (/(^|\.)localhost$/.test(name) || isIP(name.replace(/^\[|\]$/g, ''))) return true
-  const late = new Promise<boolean>((resolve) => setTimeout(resolve, LOOKUP_MS, false).unref())
-  const found = lookup(name.replace(/^\*/, 'berth-doctor')).then(
+  const found = lookup(name.replace(/^\*/, 'berth-doctor'))
+  return orAborted(found, AbortSignal.timeout(LOOKUP_MS)).then(
     () => true,
     () => false,
   )
-  return Promise.race([found, late])
 }
 
 const KEY_FILES = ['jwt.key', 'secrets.key', 'agent-proxy.key', 'host.key']

@@ -2,6 +2,7 @@
 
 import type { Logger } from '../log.ts'
 import { coalesce } from './coalesce.ts'
+import { orAborted, withDeadline } from './signals.ts'
 
 export type Status = 'ok' | 'degraded' | 'down'
 
@@ -113,16 +114,11 @@ export class Readiness {
 
 /** Runs one check. Never rejects, and takes 2 s at most. */
 export async function look(find: Check['find']): Promise<Finding> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(reject, CHECK_MS, new Error(`no answer within ${CHECK_MS / 1000} s`))
-  })
+  const late = () => new Error(`no answer within ${CHECK_MS / 1000} s`)
   try {
-    return await Promise.race([find(), late])
+    return await withDeadline({ ms: CHECK_MS, late }, (signal) => orAborted(Promise.try(find), signal))
   } catch (error) {
     return { status: 'down', detail: 'does not answer', cause: reasonOf(error), advice: LOOK_AGAIN }
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,6 +1,7 @@
 /** Builds an image through Docker's own API, with or without BuildKit. */
 import { spawn } from 'node:child_process'
 import type Docker from 'dockerode'
+import { withDeadline } from '../lib/signals.ts'
 import { EngineError } from './engine-error.ts'
 
 /** 20 to 40 s measured for an engine, without pulling a base image. */
@@ -25,13 +26,14 @@ export interface BuildRequest {
 /** @throws EngineError */
 export async function buildImage(docker: Docker, request: BuildRequest): Promise<void> {
   const { name, dockerfile, args, onLine, signal } = request
-  const bound = AbortSignal.timeout(BUILD_MS)
+  const late = () =>
+    new EngineError('timeout', `Docker did not build ${name} within ${BUILD_MS / 60_000} minutes`)
   const unpacked = new AbortController()
-  const abortSignal = AbortSignal.any([bound, unpacked.signal, ...(signal ? [signal] : [])])
   const context = pack(request.context)
   // If tar is missing or no process can be started. An unhandled error would end this process.
   context.once('error', (error) => unpacked.abort(error))
-  try {
+  await withDeadline({ ms: BUILD_MS, signal, late }, async (either) => {
+    const abortSignal = AbortSignal.any([either, unpacked.signal])
     const answer = await docker.buildImage(context.stdout, {
       t: name,
       dockerfile,
@@ -44,14 +46,12 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
     await followBuild(docker, answer, abortSignal, (line) => {
       if (!NOISE.test(line)) onLine?.(line)
     })
-  } catch (error) {
-    signal?.throwIfAborted()
-    if (bound.aborted)
-      throw new EngineError('timeout', `Docker did not build ${name} within ${BUILD_MS / 60_000} minutes`)
-    throw explain(name, unpacked.signal.aborted ? unpacked.signal.reason : (error as Error))
-  } finally {
-    context.kill('SIGKILL')
-  }
+  })
+    .catch((error) => {
+      if (signal?.aborted || error instanceof EngineError) throw error
+      throw explain(name, unpacked.signal.aborted ? unpacked.signal.reason : error)
+    })
+    .finally(() => context.kill('SIGKILL'))
   // A response that broke off looks like a completed one.
   if (!(await hasImage(docker, name)))
     throw new EngineError('failed', `Docker broke off before ${name} was built`)

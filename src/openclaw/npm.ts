@@ -1,6 +1,7 @@
 /** Runs the machine's npm with the user's settings (registry, proxy, certificates), as a shell would. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { withDeadline } from '../lib/signals.ts'
 import { EngineError, type EngineErrorCode } from './engine-error.ts'
 
 /** The registry and the disk decide how long an install takes: 30 to 45 s measured on a fast connection. */
@@ -53,24 +54,19 @@ export async function npm(
       if (said.length > KEPT_LINES) said.shift()
       options.onLine?.(line)
     })
-  const deadline = AbortSignal.timeout(NPM_MS)
-  const ended = AbortSignal.any(options.signal ? [deadline, options.signal] : [deadline])
   const end = () => killGroup(child.pid)
-  ended.addEventListener('abort', end)
-  try {
+  const late = () => new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
+  await withDeadline({ ms: NPM_MS, signal: options.signal, late }, async (ended) => {
+    ended.addEventListener('abort', end)
     const code = await new Promise<number | null>((resolve, reject) => {
       child.once('error', reject)
       child.once('close', resolve)
-    })
-    options.signal?.throwIfAborted()
-    if (deadline.aborted)
-      throw new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
+    }).finally(() => ended.removeEventListener('abort', end))
+    ended.throwIfAborted()
     if (code === NOT_FOUND)
       throw new EngineError('failed', 'npm was not found: it installs engines and comes with Node.js')
     if (code !== 0) throw explain(said)
-  } finally {
-    ended.removeEventListener('abort', end)
-  }
+  })
 }
 
 function explain(said: string[]): EngineError {

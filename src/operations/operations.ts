@@ -9,6 +9,7 @@ import { readOperationResult } from '../db/statements/operations.ts'
 import type { Prefer } from '../http/request-headers.ts'
 import type { Bounds, Holder } from '../lib/bounds.ts'
 import { crashPoint } from '../lib/crash-point.ts'
+import { within } from '../lib/signals.ts'
 import { catalog, isFinished, type OperationKind, type OperationState, type ResultOf } from './catalog.ts'
 import { type EnqueueOptions, enqueue, type Subject, type SubjectKind } from './enqueue.ts'
 import { findOperation, type Versioned } from './operation-store.ts'
@@ -153,7 +154,7 @@ export class Operations {
     signal: AbortSignal,
   ): Promise<Versioned | undefined> {
     let latest: Versioned | undefined
-    const bound = AbortSignal.any([signal, AbortSignal.timeout(ms)])
+    const bound = within(ms, signal)
     for await (const operation of this.changes(workspaceId, id, bound)) latest = operation
     return latest
   }

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createPostgresBackend, type PgPool, Queue, Worker } from 'bullmq'
 import { isDatabaseDown } from '../db/database-errors.ts'
 import { createPool } from '../db/pool.ts'
+import { orAborted, withDeadline } from '../lib/signals.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
 
@@ -123,10 +124,10 @@ export function createQueueBackend(
             data: { id },
             opts: { jobId, priority },
           }))
-          await withDeadline(queue.addBulk(bulk))
+          await inTime(queue.addBulk(bulk))
         },
         async has(jobId) {
-          return (await withDeadline(queue.getJob(jobId))) !== undefined
+          return (await inTime(queue.getJob(jobId))) !== undefined
         },
       }
     },
@@ -146,9 +147,7 @@ export function createQueueBackend(
 }
 
 /** @throws Error if the call takes longer than {@link CALL_MS}: a half-open connection never responds. */
-function withDeadline<T>(call: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('the queue does not answer')), CALL_MS)
-    call.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
+function inTime<T>(call: Promise<T>): Promise<T> {
+  const late = () => new Error('the queue does not answer')
+  return withDeadline({ ms: CALL_MS, late }, (signal) => orAborted(call, signal))
 }

@@ -5,6 +5,7 @@ import { SharedLock } from '../db/shared-lock.ts'
 import type { Closers } from '../lib/closers.ts'
 import { blocksFolder, reserveSetting } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
+import { within } from '../lib/signals.ts'
 import type { Logger } from '../log.ts'
 import { type IpfsStatus, type Network, type Storage, StorageError } from './port.ts'
 
@@ -120,7 +121,7 @@ function isAway(error: unknown): boolean {
 /** The current state of the node, for the worker's status row. Never throws. */
 export async function observeNode(storage: Storage, signal: AbortSignal): Promise<IpfsStatus> {
   try {
-    const limits = { signal: AbortSignal.any([signal, AbortSignal.timeout(INFO_MS)]) }
+    const limits = { signal: within(INFO_MS, signal) }
     const info = await storage.info(limits)
     return { ...info, error: null, shortage: await storage.shortage(limits) }
   } catch (error) {

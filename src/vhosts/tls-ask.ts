@@ -21,6 +21,7 @@ import { WindowCounts } from '../http/window-counts.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { bind } from '../lib/net/bind.ts'
+import { orAborted, withDeadline } from '../lib/signals.ts'
 import type { Logger } from '../log.ts'
 import { nearestDomain } from './hosts.ts'
 
@@ -75,18 +76,15 @@ export class ServedNames {
 
   async #query(question: Question): Promise<Verdict> {
     if (this.#queries.add(question.name).count > QUERIES_PER_SECOND) return TOO_MANY
-    const answer = this.#bounds
-      .run('nameLookups', {}, () => this.#pool.query(question))
-      .then(({ rowCount }): Verdict => (rowCount ? OK : NOT_FOUND))
-      .catch((error): Verdict => {
-        this.#log.warn({ err: error }, 'cannot determine whether a name is served')
-        return UNAVAILABLE
-      })
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<Verdict>((resolve) => {
-      timer = setTimeout(resolve, ANSWER_MS, UNAVAILABLE)
-    })
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+    const late = () => new Error(`no answer within ${ANSWER_MS} ms`)
+    const answer = this.#bounds.run('nameLookups', {}, () => this.#pool.query(question))
+    try {
+      const { rowCount } = await withDeadline({ ms: ANSWER_MS, late }, (signal) => orAborted(answer, signal))
+      return rowCount ? OK : NOT_FOUND
+    } catch (error) {
+      this.#log.warn({ err: error }, 'cannot determine whether a name is served')
+      return UNAVAILABLE
+    }
   }
 }
 

@@ -11,6 +11,7 @@ import {
   treeOf,
 } from '../../src/agents/snapshots/repository.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
+import { within } from '../../src/lib/signals.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import { walkFolder } from '../../src/storage/dag/folder.ts'
 import { type Network, StorageError } from '../../src/storage/port.ts'
@@ -54,7 +55,7 @@ export async function importTree(
   { network, cid, executables, message, object }: TreeSource,
 ): Promise<string> {
   const { agentd, storages } = services
-  const signal = AbortSignal.any([run.signal, AbortSignal.timeout(IMPORT_MS)])
+  const signal = within(IMPORT_MS, run.signal)
   const access = { agentd, target, epoch: agent.epoch, signal }
   const source = fastImport(walkFolder(storages[network], cid, { signal, maxEntries: MAX_ENTRIES }), {
     executables,

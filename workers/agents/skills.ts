@@ -10,6 +10,7 @@ import { BadSkill } from '../../src/agents/skills/skill-md.ts'
 import type { Resolution } from '../../src/agents/skills/skill-schema.ts'
 import type { SkillProblem } from '../../src/db/statements/agents.ts'
 import { readWantedSkills } from '../../src/db/statements/worker-agents.ts'
+import { withDeadline } from '../../src/lib/signals.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import { StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -43,18 +44,14 @@ export async function applySkills(
   target: AgentdTarget,
   resolved: Resolutions = {},
 ): Promise<SkillProblem[]> {
-  const late = AbortSignal.timeout(APPLY_MS)
-  const bounded = { ...run, signal: AbortSignal.any([run.signal, late]) }
-  try {
-    const problems = await apply(services, bounded, agent, target, resolved)
+  const late = () => new AgentdError('timeout', 'the skills were not in place in time')
+  return withDeadline({ ms: APPLY_MS, signal: run.signal, late }, async (signal) => {
+    const problems = await apply(services, { ...run, signal }, agent, target, resolved)
     const { id, epoch } = agent
     const data = { skillProblems: problems.map((problem) => ({ ...problem })) }
     await services.prisma.agent.updateMany({ where: { id, epoch }, data })
     return problems
-  } catch (error) {
-    if (!late.aborted || run.signal.aborted) throw error
-    throw new AgentdError('timeout', 'the skills were not in place in time', 0, { cause: error })
-  }
+  })
 }
 
 async function apply(

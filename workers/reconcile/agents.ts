@@ -8,6 +8,7 @@ import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import { keepVersions, readKnownAgents } from '../../src/db/statements/worker-agents.ts'
 import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
+import { within } from '../../src/lib/signals.ts'
 import type { Logger } from '../../src/log.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
@@ -86,7 +87,7 @@ export function createAgentReconciler(
 
   return {
     async pass(signal) {
-      const bound = AbortSignal.any([signal, AbortSignal.timeout(PASS_MS)])
+      const bound = within(PASS_MS, signal)
       await withAdvisoryLock(pool, 'agents', () => compare(bound))
     },
   }

@@ -9,6 +9,7 @@ import { withSession } from '../../src/db/session.ts'
 import { KEEPS } from '../../src/db/statements/files.ts'
 import { noteRelease } from '../../src/db/statements/garbage.ts'
 import { lockCid } from '../../src/files/held-content.ts'
+import { within } from '../../src/lib/signals.ts'
 import { enqueueWhere } from '../../src/operations/enqueue.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
 import { type Storage, StorageError } from '../../src/storage/port.ts'
@@ -91,8 +92,7 @@ async function repair(
   const cid = CID.parse(file.cid_v1)
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
-    if (await storage.isPinned(cid, { signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]) }))
-      return false
+    if (await storage.isPinned(cid, { signal: within(CHECK_MS, signal) })) return false
     const operationId = await enqueueWhere(
       client,
       'pin.repair',
@@ -108,7 +108,7 @@ async function repair(
 /** Pins content of snapshots, skills and templates again. If its blocks are gone, nobody else can provide them. */
 async function pinAgain(pool: Pool, storage: Storage, text: string, signal: AbortSignal): Promise<boolean> {
   const cid = CID.parse(text)
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)])
+  const bounded = within(CHECK_MS, signal)
   return transaction(pool, async (client) => {
     await lockCid(client, cid)
     const { rowCount } = await client.query(
@@ -140,9 +140,7 @@ async function release(pool: Pool, storage: Storage, text: string, signal: Abort
       [storage.network, text],
     )
     if (rowCount) return false
-    const gone = await storage.unpin(cid, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(CHECK_MS)]),
-    })
+    const gone = await storage.unpin(cid, { signal: within(CHECK_MS, signal) })
     await noteRelease.run(client, storage.network)
     if (gone) await recordRepairs(client, 'pins', 'pin that nothing keeps', [text])
     return gone

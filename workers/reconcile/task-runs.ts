@@ -11,6 +11,7 @@ import { forgetTaskRuns, noteTaskRuns, readNotedTaskRuns } from '../../src/db/st
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
+import { within } from '../../src/lib/signals.ts'
 import type { Logger } from '../../src/log.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
@@ -98,7 +99,7 @@ export class TaskRuns {
   async #turn({ id, target, version }: Noticed, signal: AbortSignal): Promise<void> {
     this.#waiting.delete(id)
     try {
-      const count = await this.#publish(id, target, AbortSignal.any([signal, AbortSignal.timeout(AGENT_MS)]))
+      const count = await this.#publish(id, target, within(AGENT_MS, signal))
       this.#done.set(id, version)
       this.#notBefore.set(id, performance.now() + count * REST_MS_EACH)
     } catch (error) {

@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream'
 import { connect as openTls } from 'node:tls'
 import packageJson from '../../package.json' with { type: 'json' }
 import { dial, type Resolve, resolveByDns, resolveBySystem } from '../../src/agent-proxy/dial.ts'
+import { withDeadline } from '../../src/lib/signals.ts'
 import { mayConnect, type Target } from '../../src/webhooks/target.ts'
 
 /** Time limit of one attempt, from the connection to the end of the response. */
@@ -98,9 +99,11 @@ export class OpenTarget {
 
   /** Makes one attempt at a delivery. Rejects only when `signal` fires. */
   async send({ id, body }: { id: string; body: string }, signal: AbortSignal): Promise<Outcome> {
-    const late = AbortSignal.timeout(this.#attemptMs)
+    const ms = this.#attemptMs
+    const late = () => new Error(`no answer within ${ms / 1000} s`)
     try {
-      const { status, response, retryMs } = await this.#post(id, body, AbortSignal.any([signal, late]))
+      const answer = await withDeadline({ ms, signal, late }, (either) => this.#post(id, body, either))
+      const { status, response, retryMs } = answer
       if (status >= 200 && status < 300) return { status, response, error: null, isSilent: false, retryMs: 0 }
       const isRedirect = status >= 300 && status < 400
       const error = isRedirect ? `${status}: redirects are not followed` : `the target answered ${status}`
@@ -108,11 +111,7 @@ export class OpenTarget {
     } catch (error) {
       signal.throwIfAborted()
       const { code, message } = error as NodeJS.ErrnoException
-      const why = late.aborted
-        ? `no answer within ${this.#attemptMs / 1000} s`
-        : code
-          ? `${code}: ${message}`
-          : message
+      const why = code ? `${code}: ${message}` : message
       return { status: null, response: null, error: why.slice(0, 500), isSilent: true, retryMs: 0 }
     }
   }

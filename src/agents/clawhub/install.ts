@@ -2,6 +2,7 @@
 
 import { ApiError } from '../../errors.ts'
 import { releaseContent } from '../../files/held-content.ts'
+import { within } from '../../lib/signals.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { checkSkill, type SkillFile } from '../skills/files.ts'
 import { addSkill, addVersion, findSkill, type Owner } from '../skills/library.ts'
@@ -31,7 +32,7 @@ export async function installSkill(
   const { pool, storages } = services
   const entry = await findInHub(services.config, slug)
   const { files, about } = await readEntry(entry, signal)
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(STORE_MS)])
+  const bounded = within(STORE_MS, signal)
   const stored = await storeFolder(storages.public, files, bounded)
   const cid = stored.toString()
   try {

@@ -7,6 +7,7 @@ import { fromBufferPromise } from 'yauzl'
 import { z } from 'zod'
 import { ApiError } from '../../errors.ts'
 import { readWhole } from '../../lib/read.ts'
+import { within } from '../../lib/signals.ts'
 import { trimSlashes } from '../../lib/slashes.ts'
 import { MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
 import { BadSkill } from '../skills/skill-md.ts'
@@ -119,11 +120,7 @@ export class Upstream {
 
   async #download(slug: string, ownerHandle: string | undefined, signal: AbortSignal): Promise<SkillFile[]> {
     const url = this.#at('/api/v1/download', { slug, ...(ownerHandle && { ownerHandle }) })
-    const response = await this.#fetch(
-      url,
-      AbortSignal.any([signal, AbortSignal.timeout(ARCHIVE_MS)]),
-      ARCHIVE_BYTES,
-    )
+    const response = await this.#fetch(url, within(ARCHIVE_MS, signal), ARCHIVE_BYTES)
     if (!response) throw noHubSkill()
     return unzipSkill(response)
   }

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { ExecRequest } from '../../../agentd/protocol.ts'
 import { contractError, messages } from '../../errors.ts'
 import { type EventStream, openEventStream } from '../../http/event-stream.ts'
+import { within } from '../../lib/signals.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentdClient, AgentdError, type AgentdRequest } from '../agentd-client.ts'
 import { jsonLines } from '../agentd-stream.ts'
@@ -61,8 +62,7 @@ export function runCommand(execution: Execution): Promise<z.output<typeof execRe
  */
 export async function streamCommand(execution: Execution, res: Response): Promise<void> {
   const { agentd, agent, timeoutMs, outputBytes } = execution
-  const late = AbortSignal.timeout(timeoutMs + MARGIN_MS)
-  const signal = AbortSignal.any([execution.signal, late])
+  const signal = within(timeoutMs + MARGIN_MS, execution.signal)
   const output = await askAgent(
     agent,
     messages.executionFailed,

@@ -7,6 +7,7 @@ import type { Response } from 'express'
 import type { z } from 'zod'
 import { AGENT_ROOT } from '../../../agentd/protocol.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
+import { within } from '../../lib/signals.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentdClient, AgentdError } from '../agentd-client.ts'
 import { type Answers, askAgent } from '../engine-call.ts'
@@ -51,7 +52,7 @@ export async function sendFile(
   maxBytes: number,
   res: Response,
 ): Promise<void> {
-  const gone = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const gone = within(READ_MS, signal)
   const query = new URLSearchParams({ path, max: String(maxBytes) })
   const file = await askAgent(
     agent,

@@ -1,6 +1,7 @@
 /** The folders of skills on IPFS: the network where a workspace can read a skill, and its content. */
 import { CID } from 'multiformats/cid'
 import type { PrismaClient } from '../../db/prisma.ts'
+import { within } from '../../lib/signals.ts'
 import { readFolder } from '../../storage/dag/folder.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
@@ -48,7 +49,7 @@ export async function readSkill(
   cid: string,
   signal: AbortSignal,
 ): Promise<SkillFile[] | undefined> {
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const bounded = within(READ_MS, signal)
   const limits = { maxFiles: MAX_FILES, maxBytes: MAX_BYTES, signal: bounded }
   try {
     return await readFolder(storages[network], CID.parse(cid), limits)

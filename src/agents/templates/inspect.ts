@@ -3,6 +3,7 @@
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
 import { messages, notFound } from '../../errors.ts'
+import { within } from '../../lib/signals.ts'
 import { listPaths } from '../../storage/dag/folder.ts'
 import { type Storage, StorageError } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
@@ -31,7 +32,7 @@ export async function inspectSnapshot(
   const source = {
     storage: storages[snapshot.network],
     root: CID.parse(snapshot.cid),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]),
+    signal: within(READ_MS, signal),
   }
   // The root must exist here; otherwise every file would seem to be missing.
   await source.storage.resolve(source.root, { signal: source.signal })
@@ -54,7 +55,7 @@ export async function inspectSnapshot(
 
 /** Paths of the files in a snapshot, in git's order. */
 async function listFiles(storage: Storage, cid: string, signal: AbortSignal): Promise<string[]> {
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(READ_MS)])
+  const bounded = within(READ_MS, signal)
   const paths = await listPaths(storage, CID.parse(cid), { max: MAX_PATHS, signal: bounded })
   return paths.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }

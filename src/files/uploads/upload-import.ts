@@ -2,6 +2,7 @@ import type { CID } from 'multiformats/cid'
 import { transaction } from '../../db/pool.ts'
 import { noteRelease } from '../../db/statements/garbage.ts'
 import { badRequest } from '../../errors.ts'
+import { within } from '../../lib/signals.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import { isReferenced, lockCid } from '../held-content.ts'
 import type { UploadServices } from './grant.ts'
@@ -32,7 +33,7 @@ async function storeCar(
   const storage = services.storages[network]
   const { cid } = await invalidAsBadRequest(storage.importCar(bytes, { signal }))
   try {
-    const bounded = { signal: AbortSignal.any([signal, AbortSignal.timeout(STEP_MS)]) }
+    const bounded = { signal: within(STEP_MS, signal) }
     return { cid, ...(await invalidAsBadRequest(storage.stat(cid, bounded))) }
   } catch (error) {
     await release(services, network, cid)

@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { temporaryName } from '../../lib/files.ts'
 import { readWhole } from '../../lib/read.ts'
+import { within } from '../../lib/signals.ts'
 import { EngineError } from '../engine-error.ts'
 import { credentialsFor } from './credentials.ts'
 import {
@@ -129,11 +130,6 @@ export class Registry {
 
   readonly #blob = ({ digest }: Descriptor) => new URL(`blobs/${digest}`, this.#base)
 
-  #within(ms: number): AbortSignal {
-    const bound = AbortSignal.timeout(ms)
-    return this.#signal ? AbortSignal.any([this.#signal, bound]) : bound
-  }
-
   /**
    * Sends a request, and repeats it with a token if the registry asks for one. @throws EngineError if the registry
    * refuses it.
@@ -144,7 +140,7 @@ export class Registry {
       // An upload URL may be on another host, with its authorization in the query.
       if (this.#authorization && url.origin === this.#base.origin)
         headers.set('authorization', this.#authorization)
-      return fetch(url, { ...init, headers, signal: this.#within(ms) }).catch((error) => {
+      return fetch(url, { ...init, headers, signal: within(ms, this.#signal) }).catch((error) => {
         throw this.#broken(error)
       })
     }
@@ -179,7 +175,7 @@ export class Registry {
     realm.searchParams.set('scope', said.scope ?? `repository:${this.#repository}:${actions}`)
     const answer = await fetch(realm, {
       headers: basic ? { authorization: basic } : {},
-      signal: this.#within(ASK_MS),
+      signal: within(ASK_MS, this.#signal),
     }).catch((error) => {
       throw this.#broken(error)
     })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { DiskPlace, DisksReport } from '../../disks/agent-disks.ts'
+import { within } from '../../lib/signals.ts'
 import { SandboxError } from '../port.ts'
 
 /** Long, because the helper runs calls one after another. */
@@ -36,8 +37,7 @@ export class DiskHelper {
   }
 
   async #call<T>(method: string, path: string, signal: AbortSignal | undefined, body?: unknown): Promise<T> {
-    const bound = AbortSignal.timeout(CALL_MS)
-    const either = signal ? AbortSignal.any([signal, bound]) : bound
+    const either = within(CALL_MS, signal)
     let status: number | undefined
     let answer: string
     try {

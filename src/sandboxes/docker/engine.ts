@@ -1,6 +1,6 @@
 /** The connection to a Docker engine: negotiates the API version, and limits the time of every call. */
 import type Docker from 'dockerode'
-import { orAborted } from '../../lib/until-aborted.ts'
+import { orAborted, withDeadline } from '../../lib/signals.ts'
 import { EngineError } from '../../openclaw/engine-error.ts'
 import { SandboxError, toSandboxError } from '../port.ts'
 
@@ -81,21 +81,17 @@ export class DockerEngine {
     signal: AbortSignal | undefined,
     work: (abortSignal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const bound = AbortSignal.timeout(ms)
-    const either = signal ? AbortSignal.any([signal, bound]) : bound
-    try {
-      // Some calls of the library ignore the signal at times.
-      return await orAborted(work(either), either)
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason
-      // The daemon may come back in another version.
-      if (statusOf(error) === undefined) this.#connection = undefined
-      if (bound.aborted)
-        throw new SandboxError('unreachable', `Docker did not answer within ${ms / 1000} s: ${what}`, {
-          cause: error,
-        })
-      throw dockerError(error, what)
-    }
+    const late = () => new SandboxError('unreachable', `Docker did not answer within ${ms / 1000} s: ${what}`)
+    return withDeadline({ ms, signal, late }, async (either) => {
+      try {
+        // Some calls of the library ignore the signal at times.
+        return await orAborted(work(either), either)
+      } catch (error) {
+        // The daemon may come back in another version.
+        if (!signal?.aborted && statusOf(error) === undefined) this.#connection = undefined
+        throw dockerError(error, what)
+      }
+    })
   }
 }
 

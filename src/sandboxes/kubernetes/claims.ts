@@ -1,5 +1,6 @@
 /** Volume claims for agents' homes. */
 import type { V1PersistentVolumeClaim } from '@kubernetes/client-node'
+import { within } from '../../lib/signals.ts'
 import { AGENT_LABEL, belongsToOthers, INSTANCE_LABEL, isLabelled, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import { type Cluster, ignoring } from './cluster.ts'
@@ -83,9 +84,7 @@ async function waitUntilGone(
     fieldSelector,
     list: ({ core }) => core.listNamespacedPersistentVolumeClaim({ namespace, fieldSelector }),
   }
-  const bound = AbortSignal.timeout(GONE_MS)
-  const either = signal ? AbortSignal.any([signal, bound]) : bound
-  for await (const change of watchObjects(cluster, watched, either)) {
+  for await (const change of watchObjects(cluster, watched, within(GONE_MS, signal))) {
     if ('all' in change ? change.all.length === 0 : change.type === 'DELETED') return
   }
 }

@@ -1,7 +1,7 @@
 /** The connection to a cluster: its client, a time limit for every call, and the meaning of refusals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CoreV1Api, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
-import { orAborted } from '../../lib/until-aborted.ts'
+import { orAborted, withDeadline } from '../../lib/signals.ts'
 import { SandboxError, toSandboxError } from '../port.ts'
 
 /** For calls that the API server answers from its store. */
@@ -44,27 +44,20 @@ export class Cluster {
     { ms = CALL_MS, signal }: Bounds,
     work: (client: Client, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const bound = AbortSignal.timeout(ms)
-    const either = signal ? AbortSignal.any([signal, bound]) : bound
-    try {
+    const late = () =>
+      new SandboxError('unreachable', `Kubernetes did not answer within ${ms / 1000} s: ${what}`)
+    return withDeadline({ ms, signal, late }, async (either) => {
       const client = await this.#open()
       for (;;) {
         try {
           // The client's own calls ignore the signal.
           return await orAborted(work(client, either), either)
         } catch (error) {
-          if (statusOf(error) !== 429) throw error
+          if (statusOf(error) !== 429) throw clusterError(error, what)
           await sleep(throttledMs(error), undefined, { signal: either })
         }
       }
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason
-      if (bound.aborted)
-        throw new SandboxError('unreachable', `Kubernetes did not answer within ${ms / 1000} s: ${what}`, {
-          cause: error,
-        })
-      throw clusterError(error, what)
-    }
+    })
   }
 
   /** Retries an unreadable kubeconfig at the next call: the file may appear after this process starts. */

@@ -3,6 +3,7 @@
  * pod.
  */
 import type { V1Pod } from '@kubernetes/client-node'
+import { withDeadline } from '../../lib/signals.ts'
 import { SandboxError } from '../port.ts'
 import { type Cluster, ignoring } from './cluster.ts'
 import { execIn } from './exec.ts'
@@ -73,18 +74,15 @@ export async function checkIsolation(
   { seconds, signal }: { seconds: number; signal: AbortSignal | undefined },
 ): Promise<SandboxError | undefined> {
   const command = ['env', `GUARD_SECONDS=${seconds}`, 'GUARD_ROUNDS=1', 'node', '-e', GUARD]
-  const bound = AbortSignal.timeout(seconds * 1000 + MARGIN_MS)
-  const either = signal ? AbortSignal.any([signal, bound]) : bound
+  const late = () =>
+    new SandboxError('unreachable', 'the node of the agent does not report whether its network is closed')
   let said = ''
   try {
-    const output = execIn(cluster, name, command, { signal: either, allowed: [OPEN_NETWORK] })
-    for await (const part of output) said += part
+    await withDeadline({ ms: seconds * 1000 + MARGIN_MS, signal, late }, async (either) => {
+      const output = execIn(cluster, name, command, { signal: either, allowed: [OPEN_NETWORK] })
+      for await (const part of output) said += part
+    })
   } catch (error) {
-    if (bound.aborted && !signal?.aborted)
-      throw new SandboxError(
-        'unreachable',
-        'the node of the agent does not report whether its network is closed',
-      )
     if (error instanceof SandboxError && error.code === 'internal') return error
     throw error
   }

@@ -1,5 +1,6 @@
 /** Reads, waits for and deletes pods by name. */
 import type { V1Pod } from '@kubernetes/client-node'
+import { withDeadline } from '../../lib/signals.ts'
 import { SandboxError } from '../port.ts'
 import { type Bounds, type Cluster, ignoring } from './cluster.ts'
 import { whatIsMissing } from './found.ts'
@@ -40,25 +41,17 @@ export async function waitForPod(
   { ms = 60_000, signal, late = whatIsMissing }: Bounds & { late?: (pod: V1Pod | undefined) => SandboxError },
   done: (pod: V1Pod | undefined) => boolean,
 ): Promise<V1Pod | undefined> {
-  const bound = AbortSignal.timeout(ms)
-  const end = new AbortController()
-  const either = AbortSignal.any([bound, end.signal, ...(signal ? [signal] : [])])
   let last: V1Pod | undefined
-  try {
-    const watched = watchedPods(cluster.namespace, { fieldSelector: `metadata.name=${name}` })
+  const watched = watchedPods(cluster.namespace, { fieldSelector: `metadata.name=${name}` })
+  return withDeadline({ ms, signal, late: () => late(last) }, async (either) => {
     for await (const change of watchObjects(cluster, watched, either)) {
       const now = 'all' in change ? change.all[0] : change.type === 'DELETED' ? undefined : change.object
       // A deletion event contains the pod's last state, which shows how it ended.
       last = now ?? ('object' in change ? change.object : last)
       if (done(now)) return last
     }
-  } catch (error) {
-    if (!bound.aborted || signal?.aborted) throw error
-    throw late(last)
-  } finally {
-    end.abort()
-  }
-  throw new SandboxError('internal', 'the watch ended')
+    throw new SandboxError('internal', 'the watch ended')
+  })
 }
 
 /** Ends a pod and waits until it is gone. @returns its last known state. @throws SandboxError */

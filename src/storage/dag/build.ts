@@ -3,7 +3,7 @@
  * base.
  */
 import type { CID } from 'multiformats/cid'
-import { orAborted } from '../../lib/until-aborted.ts'
+import { orAborted } from '../../lib/signals.ts'
 import { type PutBlock, StorageError } from '../port.ts'
 import { BLOCK_LIMIT } from './car.ts'
 import { assertSupported, inlineBytes, isLeafCodec, matches } from './codecs.ts'

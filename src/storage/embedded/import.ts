@@ -1,6 +1,6 @@
 import { type ImporterOptions, importer, type TreeBuilder } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
-import { untilAborted } from '../../lib/until-aborted.ts'
+import { untilAborted } from '../../lib/signals.ts'
 import { buildDag } from '../dag/build.ts'
 import { openCar } from '../dag/car.ts'
 import { ImportMeter } from '../dag/measure.ts'

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
 import { z } from 'zod'
 import { readWhole } from '../../lib/read.ts'
+import { within } from '../../lib/signals.ts'
 import { trimSlashes } from '../../lib/slashes.ts'
 import type { BlockNetwork } from './network.ts'
 
@@ -87,7 +88,7 @@ async function reaches(
   onFailure?: (error: unknown) => void,
 ): Promise<boolean> {
   try {
-    await network.dial(addresses, AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)]))
+    await network.dial(addresses, within(DIAL_MS, signal))
     return true
   } catch (error) {
     onFailure?.(error)
@@ -127,7 +128,7 @@ const base = (routingUrl: string): string =>
 async function ask(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, {
     headers: { accept: 'application/json' },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    signal: within(TIMEOUT_MS, signal),
   })
   if (response.status === 404) {
     await response.body?.cancel()

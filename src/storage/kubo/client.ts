@@ -1,4 +1,5 @@
 import { create, type KuboRPCClient } from 'kubo-rpc-client'
+import { withDeadline } from '../../lib/signals.ts'
 import { StorageError } from '../port.ts'
 import { KuboError } from './kubo-errors.ts'
 import { apiAddress, type KuboStream } from './stream.ts'
@@ -42,18 +43,16 @@ export class KuboClient {
     { signal, deadlineMs }: CallLimits,
     run: (rpc: KuboRPCClient, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const late = new AbortController()
-    const message = `Kubo did not answer ${command} within ${deadlineMs} ms`
-    const deadline = setTimeout(() => late.abort(new StorageError('unavailable', message)), deadlineMs)
+    const late = () =>
+      new StorageError('unavailable', `Kubo did not answer ${command} within ${deadlineMs} ms`)
     try {
-      signal.throwIfAborted()
-      return await run(this.#rpc, AbortSignal.any([signal, late.signal]))
+      return await withDeadline({ ms: deadlineMs, signal, late }, async (either) => {
+        either.throwIfAborted()
+        return await run(this.#rpc, either)
+      })
     } catch (error) {
       if (signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      if (late.signal.aborted) throw late.signal.reason
-      throw failure(command, error as Failure)
-    } finally {
-      clearTimeout(deadline)
+      throw error instanceof StorageError ? error : failure(command, error as Failure)
     }
   }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { CID } from 'multiformats/cid'
-import { untilAborted } from '../../lib/until-aborted.ts'
+import { untilAborted } from '../../lib/signals.ts'
 import { buildDag } from '../dag/build.ts'
 import { carHeader, carSection, openCar } from '../dag/car.ts'
 import { ImportMeter } from '../dag/measure.ts'

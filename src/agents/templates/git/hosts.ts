@@ -10,6 +10,7 @@ import type { ProxyError, Resolve } from '../../../agent-proxy/dial.ts'
 import { EgressProxy } from '../../../agent-proxy/egress.ts'
 import { ApiError, badRequest, contractError } from '../../../errors.ts'
 import type { Bounds, Holder } from '../../../lib/bounds.ts'
+import { within } from '../../../lib/signals.ts'
 import type { Logger } from '../../../log.ts'
 import { Git, GitFailure } from './program.ts'
 import { type GitFile, readTree, show, staysInside } from './tree.ts'
@@ -138,7 +139,7 @@ export class GitHosts {
     return this.#bounds.run('repositoryReads', holder, async () => {
       await removeStale(this.#dir, staleMs)
       const dir = await mkdtemp(join(this.#dir, 'fetch-'))
-      const late = AbortSignal.timeout(totalMs)
+      const ended = within(totalMs, signal)
       const refusals: ProxyError[] = []
       const proxy = new EgressProxy({
         allowed: this.#allowed,
@@ -151,7 +152,6 @@ export class GitHosts {
       try {
         const settings = { host: 'BERTH_GIT_ALLOW', port: 'BERTH_GIT_ALLOW' }
         const proxyPort = await proxy.listen({ host: '127.0.0.1', port: 0, settings })
-        const ended = AbortSignal.any([signal, late])
         const git = new Git({ dir, proxyPort, protocols, maxFileBytes, signal: ended })
         await git.run(['init', '--quiet', '--bare', '--template='], { maxBytes: 4096 })
         return await work(git, address)

@@ -3,6 +3,7 @@
 import { MANIFEST_BYTES } from '../../../../agentd/manifest-check.ts'
 import type { TreeChange } from '../../../../agentd/repository/protocol.ts'
 import { badRequest, messages } from '../../../errors.ts'
+import { within } from '../../../lib/signals.ts'
 import type { Storage } from '../../../storage/port.ts'
 import type { AgentServices } from '../../agent-route.ts'
 import { buildSnapshot } from '../../snapshots/dag.ts'
@@ -40,7 +41,7 @@ export async function inspectRepository(
     paths: async () => files.slice(0, MAX_PATHS).map(({ path }) => path),
     async store() {
       if (network === 'none') throw badRequest(messages.storageNotConfigured)
-      const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(STORE_MS)])
+      const signal = within(STORE_MS, asked.signal)
       return { network, ...(await storeTree(storages[network], tree, signal)) }
     },
   }

@@ -2,6 +2,7 @@ import type { Stream } from '@libp2p/interface'
 import { encode } from 'it-length-prefixed'
 import { CID } from 'multiformats/cid'
 import { encode as varint } from 'uint8-varint'
+import { within } from '../../../lib/signals.ts'
 import type { BlockFolder } from '../blocks.ts'
 import { emptyMessage, encodeMessage, type Message, type WantEntry } from './message.ts'
 
@@ -140,7 +141,7 @@ export class Peer {
   }
 
   async #send(bytes: Uint8Array): Promise<void> {
-    const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(SEND_MS)])
+    const signal = within(SEND_MS, this.#closed.signal)
     if (this.#idle) clearTimeout(this.#idle)
     if (this.#stream?.status !== 'open') this.#stream = await this.#deps.open(signal)
     const stream = this.#stream

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { unavailable } from '../../../errors.ts'
-import { orAborted } from '../../../lib/until-aborted.ts'
+import { orAborted, within } from '../../../lib/signals.ts'
 import type { Logger } from '../../../log.ts'
 import type { Conversion, ConversionAnswer, ConversionTask } from './convert.program.ts'
 
@@ -109,9 +109,8 @@ export class ImageProcesses {
     const { promise, resolve } = Promise.withResolvers<Slot>()
     const waiting: Waiting = { workspaceId, begin: resolve }
     this.#waiting.add(waiting)
-    const tooLong = AbortSignal.timeout(this.#limits.seconds * 1000)
     try {
-      return await orAborted(promise, AbortSignal.any([gone, tooLong]))
+      return await orAborted(promise, within(this.#limits.seconds * 1000, gone))
     } catch (error) {
       // The request may get its turn at the very moment when it gives up.
       if (!this.#waiting.delete(waiting)) return promise
