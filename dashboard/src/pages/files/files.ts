@@ -1,5 +1,5 @@
 /** Queries and mutations that the file pages share. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../api/client.ts'
 import type { paths } from '../../api/schema.ts'
 
@@ -44,22 +44,16 @@ export async function linkTo(host: string, cid: string, seconds: number): Promis
   return (await unwrap(api.POST('/v3/files/private/download_link', { body }))).data
 }
 
-/** Changes a file, and refetches what the page shows. */
-export function useChange(network: Network, id: string, onSuccess: () => void = () => {}) {
-  const queries = useQueryClient()
-  return useMutation({
-    mutationFn: (body: {
-      name?: string | null
-      keyvalues?: Record<string, string | null>
-      expires_at?: number | null
-    }) =>
-      unwrap(api.PUT('/v3/files/{network}/{id}', { params: { path: { network, id } }, body: body as never })),
-    async onSuccess() {
-      await queries.invalidateQueries()
-      onSuccess()
-    },
-  })
-}
+/** Changes a file's name, keyvalues or expiry. */
+export const changeFile = (
+  network: Network,
+  id: string,
+  body: {
+    name?: string | null
+    keyvalues?: Record<string, string | null>
+    expires_at?: number | null
+  },
+) => unwrap(api.PUT('/v3/files/{network}/{id}', { params: { path: { network, id } }, body: body as never }))
 
 /** Moves a file into a group, or removes it from its group. */
 export async function moveTo(network: Network, file: FileRecord, group: string | null): Promise<void> {

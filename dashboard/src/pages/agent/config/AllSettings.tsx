@@ -1,25 +1,11 @@
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { api, unwrap } from '../../../api/client.ts'
-import type { paths } from '../../../api/schema.ts'
 import { Button, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { isObject, type Json, read, write } from './config.ts'
 import { Leaf } from './Leaf.tsx'
+import { type Key, useSchema } from './schema.ts'
 
 const t = texts.config
-const ROUTE = '/v0/agents/{agentId}/config/schema'
-
-export type Place = paths[typeof ROUTE]['get']['responses'][200]['content']['application/json']
-export type Key = Place['children'][number]
-
-/** The engine's schema at a path; the root for an empty path. */
-export const useSchema = (agentId: string, path: string) =>
-  useQuery({
-    queryKey: ['agents', agentId, 'config', 'schema', path],
-    queryFn: () => unwrap(api.GET(ROUTE, { params: { path: { agentId }, query: path ? { path } : {} } })),
-    staleTime: 5 * 60_000,
-  })
 
 /** All settings in the engine's schema, one level at a time. */
 export function AllSettings({

@@ -2,8 +2,8 @@ import { useState } from 'react'
 import { Select } from '../../../parts/forms.tsx'
 import { Button, Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { type Key, useSchema } from './AllSettings.tsx'
 import { isObject, type Json } from './config.ts'
+import { type Key, useSchema } from './schema.ts'
 
 const t = texts.config
 

@@ -7,23 +7,9 @@ import { Menu, MenuItem } from '../../../parts/menu.tsx'
 import { Row, Tag } from '../../../parts/section.tsx'
 import { Button, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { ChangeDomain, RemoveDomain } from './dialogs.tsx'
+import { ChangeDomain, type Domain, RemoveDomain } from './dialogs.tsx'
 
 const t = texts.domains
-
-export interface Domain {
-  id: string
-  agentId: string
-  subdomain: string | null
-  customDomain: string | null
-  targetPort: number
-  protected: boolean
-  status: 'pending_ownership' | 'verified'
-  url: string
-  cnameTarget: string | null
-  txtName: string | null
-  txtValue: string | null
-}
 
 /** A domain with its state, and the records to set until it is verified. */
 export function DomainRow({ domain }: { domain: Domain }) {

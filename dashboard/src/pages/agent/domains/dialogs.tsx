@@ -5,10 +5,23 @@ import { Check } from '../../../parts/choice.tsx'
 import { FormDialog, Select } from '../../../parts/forms.tsx'
 import { Field } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import type { Domain } from './DomainRow.tsx'
 
 const t = texts.domains
 const PORT = '3000'
+
+export interface Domain {
+  id: string
+  agentId: string
+  subdomain: string | null
+  customDomain: string | null
+  targetPort: number
+  protected: boolean
+  status: 'pending_ownership' | 'verified'
+  url: string
+  cnameTarget: string | null
+  txtName: string | null
+  txtValue: string | null
+}
 
 interface Leads {
   port: string

@@ -6,18 +6,9 @@ import { Row, Tag } from '../../../parts/section.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { Button } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { attach, ChangeValue, Refused, RemoveSecret } from './dialogs.tsx'
+import { attach, ChangeValue, Refused, RemoveSecret, type Secret } from './dialogs.tsx'
 
 const t = texts.secrets
-
-export interface Secret {
-  id: string
-  name: string
-  type: 'secret' | 'variable'
-  value?: string | null | undefined
-  updatedAt: string
-  agents: { agentId: string; name: string }[]
-}
 
 export function SecretRow({
   agentId,

@@ -4,10 +4,18 @@ import { api, RequestError, unwrap } from '../../../api/client.ts'
 import { FormDialog, Select, TextArea } from '../../../parts/forms.tsx'
 import { Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import type { Secret } from './SecretRow.tsx'
 
 const t = texts.secrets
 const CONFLICT = 409
+
+export interface Secret {
+  id: string
+  name: string
+  type: 'secret' | 'variable'
+  value?: string | null | undefined
+  updatedAt: string
+  agents: { agentId: string; name: string }[]
+}
 
 export const attach = (agentId: string, id: string) =>
   unwrap(

@@ -1,12 +1,13 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
+import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { shorten } from '../../../parts/format.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { Button, PageHead, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { type FileRecord, type Network, useChange } from '../files.ts'
+import { changeFile, type FileRecord, type Network } from '../files.ts'
 import { Facts } from './Facts.tsx'
 import { Links } from './Links.tsx'
 import { Pairs } from './Pairs.tsx'
@@ -78,10 +79,10 @@ function OneFile({ file, network }: { file: FileRecord; network: Network }) {
 
 function Rename({ file, network, onDone }: { file: FileRecord; network: Network; onDone: () => void }) {
   const [name, setName] = useState(file.name ?? '')
-  const saving = useChange(network, file.id, onDone)
+  const saving = useChange((name: string | null) => changeFile(network, file.id, { name }))
   const send = (event: FormEvent) => {
     event.preventDefault()
-    saving.mutate({ name: name || null })
+    saving.mutate(name || null, { onSuccess: onDone })
   }
   return (
     <form

@@ -1,8 +1,9 @@
 import { type FormEvent, useState } from 'react'
+import { useChange } from '../../../api/change.ts'
 import { Fields } from '../../../parts/rights.tsx'
 import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { type FileRecord, type Network, useChange } from '../files.ts'
+import { changeFile, type FileRecord, type Network } from '../files.ts'
 
 const words = texts.files.file
 /** The API's limit. */
@@ -22,7 +23,9 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
   const before = draft?.before ?? file.keyvalues
   const pairs = draft?.pairs ?? Object.entries(before).map(([key, value], id) => ({ id, key, value }))
   const setPairs = (pairs: Pair[]) => setDraft({ pairs, before })
-  const saving = useChange(network, file.id)
+  const saving = useChange((keyvalues: Record<string, string | null>) =>
+    changeFile(network, file.id, { keyvalues }),
+  )
   const kept = Object.fromEntries(pairs.filter(({ key }) => key).map(({ key, value }) => [key, value]))
   const isChanged = !isSame(kept, before) || pairs.some(({ key }) => !key)
   const twice = pairs.find(
@@ -42,7 +45,7 @@ export function Pairs({ file, network }: { file: FileRecord; network: Network })
     // Input typed during the save is a change to the metadata that was sent.
     const onSuccess = () =>
       setDraft((now) => (now && now.pairs !== pairs ? { pairs: now.pairs, before: kept } : undefined))
-    saving.mutate({ keyvalues }, { onSuccess })
+    saving.mutate(keyvalues, { onSuccess })
   }
   return (
     <Card title={words.pairs}>

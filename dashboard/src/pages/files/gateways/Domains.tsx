@@ -6,7 +6,7 @@ import { FormDialog } from '../../../parts/forms.tsx'
 import { useMayChange } from '../../../parts/rights.tsx'
 import { Button, Card, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import type { GatewayRecord } from './GatewayPage.tsx'
+import type { GatewayRecord } from './gateway.ts'
 
 const words = texts.files.gateways
 type Domain = GatewayRecord['custom_domains'][number]

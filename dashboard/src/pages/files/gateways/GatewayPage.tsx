@@ -10,16 +10,15 @@ import { texts } from '../../../texts.ts'
 import { addressOf } from '../files.ts'
 import { Analytics } from './Analytics.tsx'
 import { Domains } from './Domains.tsx'
+import { type GatewayRecord, readGateway } from './gateway.ts'
 import { Tokens } from './Tokens.tsx'
 
 const words = texts.files.gateways
-const read = (id: string) => unwrap(api.GET('/v3/gateways/{id}', { params: { path: { id } } }))
-export type GatewayRecord = Awaited<ReturnType<typeof read>>['data']
 
 /** The page of a gateway: its access, its host names, and its analytics. */
 export function GatewayPage() {
   const { gatewayId: id } = useParams({ from: '/shell/dashboard/files/gateways/$gatewayId' })
-  const { data, error } = useQuery({ queryKey: ['gateways', id], queryFn: () => read(id) })
+  const { data, error } = useQuery({ queryKey: ['gateways', id], queryFn: () => readGateway(id) })
   const [isGoing, setGoing] = useState(false)
   const gateway = data?.data
   return (

@@ -5,7 +5,7 @@ import { AskedButton } from '../../../parts/forms.tsx'
 import { Time } from '../../../parts/time.tsx'
 import { Button, Card, Modal, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import type { GatewayRecord } from './GatewayPage.tsx'
+import type { GatewayRecord } from './gateway.ts'
 
 const words = texts.files.gateways
 

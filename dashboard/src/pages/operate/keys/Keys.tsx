@@ -3,7 +3,6 @@ import { useDeferredValue, useState } from 'react'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
-import type { paths } from '../../../api/schema.ts'
 import { Search } from '../../../parts/choice.tsx'
 import { More } from '../../../parts/more.tsx'
 import { Section } from '../../../parts/section.tsx'
@@ -13,13 +12,10 @@ import { Button, Empty, Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { NewKey } from './NewKey.tsx'
-import { RevokeKey } from './RevokeKey.tsx'
+import { type Key, RevokeKey } from './RevokeKey.tsx'
 
 const t = texts.operate.keys
 const PAGE = 50
-
-type Page = paths['/v0/workspaces/{workspaceId}/keys']['get']['responses'][200]['content']['application/json']
-export type Key = Page['data']['keys'][number]
 
 /** The API keys: all of the workspace for owners, their own for other members. */
 export function Keys() {

@@ -1,11 +1,14 @@
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
+import type { paths } from '../../../api/schema.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { texts } from '../../../texts.ts'
-import type { Key } from './Keys.tsx'
 
 const t = texts.operate.keys
+
+type Page = paths['/v0/workspaces/{workspaceId}/keys']['get']['responses'][200]['content']['application/json']
+export type Key = Page['data']['keys'][number]
 
 export function RevokeKey({ apiKey: { id, name }, onClose }: { apiKey: Key; onClose: () => void }) {
   const { workspaceId } = useRights()

@@ -11,7 +11,7 @@ import { Time } from '../../../parts/time.tsx'
 import { Button, Empty, Field, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Once } from '../Once.tsx'
-import { ROLES, type Role } from './Members.tsx'
+import { ROLES, type Role } from './members.ts'
 
 const t = texts.operate.invitations
 const { roles, rights } = texts.operate.members

@@ -3,7 +3,6 @@ import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
 import { usePages } from '../../../api/pages.ts'
-import type { paths } from '../../../api/schema.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { More } from '../../../parts/more.tsx'
 import { Row, Rows, Section, Tag } from '../../../parts/section.tsx'
@@ -12,15 +11,10 @@ import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { RequireRole } from '../RequireRole.tsx'
 import { Invitations } from './Invitations.tsx'
+import { type Member, ROLES, type Role } from './members.ts'
 
 const t = texts.operate.members
 const PAGE = 100
-
-type Page =
-  paths['/v0/workspaces/{workspaceId}/members']['get']['responses'][200]['content']['application/json']
-type Member = Page['data']['members'][number]
-export type Role = Member['role']
-export const ROLES = Object.keys(t.roles) as Role[]
 
 /** The members of the workspace, and its invitations. */
 export function Members() {

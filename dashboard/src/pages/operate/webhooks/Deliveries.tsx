@@ -10,13 +10,13 @@ import { Button, Empty, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { Filter } from '../Filter.tsx'
 import { Delivery } from './Delivery.tsx'
+import { TONE } from './webhooks.ts'
 
 const t = texts.operate.webhooks
 const PAGE = 25
 /** No event reports the result of a delivery, so the page polls while a delivery is pending. */
 const WAITING_MS = 3000
 const STATES = ['pending', 'delivered', 'failed'] as const
-export const TONE = { pending: 'queued', delivered: 'succeeded', failed: 'failed' }
 
 /** The deliveries of a webhook, including pending ones, newest first. */
 export function Deliveries({ id, isEnabled }: { id: string; isEnabled: boolean }) {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { api, unwrap } from '../../../api/client.ts'
 import { Button, Modal, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
-import { TONE } from './Deliveries.tsx'
+import { TONE } from './webhooks.ts'
 
 const t = texts.operate.webhooks
 

@@ -8,6 +8,9 @@ export type Webhook = Answer['data']
 type Body = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
 export type Pattern = Body['events'][number]
 
+/** How the state of a delivery looks. */
+export const TONE = { pending: 'queued', delivered: 'succeeded', failed: 'failed' }
+
 /** Event types by category, from `texts.events`. */
 export const SORTS = Object.entries(t.sorts).map(([sort, label]) => ({
   all: `${sort}.*` as Pattern,
