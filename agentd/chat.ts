@@ -5,7 +5,7 @@ import { AgentdError } from './agentd-errors.ts'
 import { Connection, type Frame } from './gateway-client.ts'
 import { explainFailure } from './model.ts'
 import type { ChatEvent, ChatRequest, RpcResponse } from './protocol.ts'
-import type { Agent, Service } from './server.ts'
+import { type Agent, requireReady, type Service } from './server.ts'
 
 /** Each stream is a connection to the gateway, which sends it everything that its agent does. */
 const AT_ONCE = 32
@@ -57,8 +57,7 @@ async function converse(
   { res, signal }: { res: ServerResponse; signal: AbortSignal },
 ): Promise<void> {
   const since = Date.now()
-  const { state, token, port } = gateway
-  if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
+  const { token, port } = requireReady(gateway)
   const follower = new Follower(res, sessionKey)
   const connection = new Connection(port, token, {
     onEvent: (frame) => follower.take(frame),

@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { AgentdError } from './agentd-errors.ts'
 import { redact, redactText, restore } from './config-redaction.ts'
 import { makeFolders } from './folders.ts'
-import { GatewayClient } from './gateway-client.ts'
 import { isObject, type Json } from './json.ts'
 import { memoryKills, outOfMemory } from './memory.ts'
 import { engineCommand } from './openclaw.ts'
@@ -15,10 +14,11 @@ import {
   override,
   parseConfig,
   readConfig,
-  replaceFile,
+  replaceConfig,
 } from './openclaw-config.ts'
 import { apiPath, type Paths } from './paths.ts'
 import type { ConfigCheck, ConfigText, ConfigWritten } from './protocol.ts'
+import { Mutex } from './repository/repository.ts'
 import type { Agent, Service } from './server.ts'
 
 const RPC_MS = 15_000
@@ -30,8 +30,7 @@ const WAITING = 8
  * the operator's keys.
  */
 export function configService(agent: Agent): Service {
-  const client = new GatewayClient(agent.gateway)
-  const file = new ConfigFile(agent, client)
+  const file = new ConfigFile(agent)
   const inLine = line()
   return {
     routes: [
@@ -61,19 +60,14 @@ export function configService(agent: Agent): Service {
         },
       },
     ],
-    async stop() {
-      client.close()
-    },
   }
 }
 
 class ConfigFile {
   readonly #agent: Agent
-  readonly #client: GatewayClient
 
-  constructor(agent: Agent, client: GatewayClient) {
+  constructor(agent: Agent) {
     this.#agent = agent
-    this.#client = client
   }
 
   /** The text for the API: without secrets, and with the API's paths. The version belongs to the file. */
@@ -109,7 +103,7 @@ class ConfigFile {
     if (!check.valid) return check
     // The engine's check takes seconds, during which the agent may write, too.
     await this.#requireVersion(version)
-    await replaceFile(this.#agent.paths.configFile, candidate)
+    await replaceConfig(this.#agent.paths.configFile, candidate)
     return { ...check, version: versionOf(candidate) }
   }
 
@@ -166,7 +160,7 @@ class ConfigFile {
 
   async #call(method: string, params: Json): Promise<{ ok: boolean; payload?: unknown }> {
     try {
-      return await this.#client.call(method, params, RPC_MS)
+      return await this.#agent.engine.call(method, params, RPC_MS)
     } catch {
       return { ok: false }
     }
@@ -229,14 +223,12 @@ function onApi(paths: Paths, value: unknown): unknown {
 
 /** Runs tasks one after another. @throws AgentdError busy */
 function line(): <T>(task: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve()
+  const turn = new Mutex()
   let waiting = 0
   return async (task) => {
     if (waiting >= WAITING) throw new AgentdError('busy', `${WAITING} are already waiting`)
     waiting++
-    const mine = last.then(task).finally(() => waiting--)
-    last = mine.catch(() => {})
-    return await mine
+    return turn.run(task).finally(() => waiting--)
   }
 }
 

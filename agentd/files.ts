@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { AGENT_ROOT, type FileEntry, type FileWritten } from './protocol.ts'
 import { Mutex } from './repository/repository.ts'
-import type { Agent, Call, RouteResponse, Service } from './server.ts'
+import { type Agent, type Call, queryNumber, type RouteResponse, type Service } from './server.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
 
 /** The longest path that Linux accepts. */
@@ -43,7 +43,7 @@ export function filesService({ paths, log }: Agent): Service {
 }
 
 async function read(root: string, { url, res }: Call): Promise<undefined> {
-  const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
+  const max = queryNumber(url, 'max', Number.MAX_SAFE_INTEGER)
   await using file = await openBelow(root, pathNames(url))
   const stats = await file.stat()
   if (!stats.isFile()) throw new AgentdError('not_a_file', 'path: is of another kind')
@@ -66,7 +66,7 @@ async function read(root: string, { url, res }: Call): Promise<undefined> {
 const versionOf = ({ ino, size, mtimeMs }: Stats): string => `"${ino}-${size}-${mtimeMs}"`
 
 async function write(paths: Agent['paths'], placing: Mutex, { url, req }: Call): Promise<RouteResponse> {
-  const max = integer(url, 'max', Number.MAX_SAFE_INTEGER)
+  const max = queryNumber(url, 'max', Number.MAX_SAFE_INTEGER)
   const { names, name } = placeOf(url)
   await using folder = await makeFolder(paths.root, names)
   await using staging = await makeFolder(paths.home, [STAGING])
@@ -149,7 +149,7 @@ async function modeOf(path: string): Promise<number> {
 }
 
 async function list(root: string, { url }: Call): Promise<RouteResponse> {
-  const limit = integer(url, 'limit', LIST_ENTRIES)
+  const limit = queryNumber(url, 'limit', LIST_ENTRIES, LIST_ENTRIES)
   await using folder = await openBelow(root, pathNames(url))
   if (!(await folder.stat()).isDirectory()) throw new AgentdError('not_a_file', 'path: is not a folder')
   const names: string[] = []
@@ -187,11 +187,4 @@ function pathNames(url: URL): string[] {
   const names = way.split('/')
   if (names[0] === '..') throw new AgentdError('outside', 'path: leads out of the root')
   return names
-}
-
-function integer(url: URL, name: string, most: number): number {
-  const text = url.searchParams.get(name)
-  if (text === null) return most
-  if (!/^\d{1,15}$/.test(text)) throw new AgentdError('bad_request', `${name}: must be a number`)
-  return Math.min(Number(text), most)
 }

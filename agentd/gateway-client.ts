@@ -1,6 +1,6 @@
 import { AgentdError } from './agentd-errors.ts'
 import type { RpcRequest, RpcResponse } from './protocol.ts'
-import type { Agent, GatewayHandle, Service } from './server.ts'
+import type { Agent, EngineClient, GatewayHandle, Service } from './server.ts'
 
 /** Time limit for the gateway's hello, which takes 40 ms. */
 const HELLO_MS = 10_000
@@ -17,7 +17,7 @@ const SCOPES = ['read', 'write', 'admin', 'approvals', 'pairing'].map((name) => 
  * client on loopback without a device all scopes. Unlike its admin RPC over HTTP, the WebSocket offers every method,
  * and responds in 4 ms.
  */
-export class GatewayClient {
+export class GatewayClient implements EngineClient {
   readonly #gateway: GatewayHandle
   #connection: Connection | undefined
   #calls = 0
@@ -27,10 +27,6 @@ export class GatewayClient {
     this.#gateway = gateway
   }
 
-  /**
-   * @returns the method's result, or the engine's refusal with its most specific code.
-   * @throws AgentdError not_ready if the call was not made; engine if its outcome is unknown; busy.
-   */
   async call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse> {
     const { state, token, port } = this.#gateway
     // A suspended gateway counts as not ready, but can still be asked to resume.
@@ -202,8 +198,7 @@ const MAX_TIMEOUT_MS = 600_000
 const REQUEST_BYTES = 8_388_608
 
 /** `POST /v1/rpc`: any method of the gateway. A refusal of the engine is a response (`ok: false`) with status 200. */
-export function rpcService({ gateway }: Agent): Service {
-  const client = new GatewayClient(gateway)
+export function rpcService({ engine }: Agent): Service {
   return {
     routes: [
       {
@@ -211,13 +206,11 @@ export function rpcService({ gateway }: Agent): Service {
         path: '/v1/rpc',
         async handle(call) {
           const { method, params, timeoutMs } = check(await call.json<RpcRequest>(REQUEST_BYTES))
-          return { body: await client.call(method, params, timeoutMs) }
+          return { body: await engine.call(method, params, timeoutMs) }
         },
       },
     ],
-    async stop() {
-      client.close()
-    },
+    stop: async () => engine.close(),
   }
 }
 

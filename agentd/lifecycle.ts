@@ -3,7 +3,7 @@ import type { Gateway } from './gateway.ts'
 import { isObject } from './json.ts'
 import type { ScriptsRequest, StartRequest } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
-import type { Service } from './server.ts'
+import { requireReady, type Service } from './server.ts'
 
 const START_BYTES = 4_194_304
 const MAX_READY_MS = 3_600_000
@@ -38,7 +38,7 @@ export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scrip
           const { run } = await call.json<ScriptsRequest>()
           if (run !== 'build' && run !== 'start')
             throw new AgentdError('bad_request', 'run must be build or start')
-          if (gateway.state !== 'ready') throw new AgentdError('not_ready', 'the gateway is not ready')
+          requireReady(gateway)
           scripts.run(run)
           return { status: 202, body: {} }
         },

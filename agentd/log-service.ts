@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http'
 import { AgentdError } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
-import { KEPT_LINES, type LogLine } from './protocol.ts'
-import type { Service } from './server.ts'
+import type { LogLine } from './protocol.ts'
+import { queryNumber, type Service } from './server.ts'
 
 /** A follower that reads too slowly loses lines once this many bytes wait for it. */
 const FOLLOWER_BYTES = 262_144
@@ -21,7 +21,7 @@ export function logService({ log }: { log: Log }): Service {
       {
         method: 'GET',
         path: '/v1/logs',
-        handle: async ({ url }) => ({ body: { lines: log.lines(lineCount(url, 100)) } }),
+        handle: async ({ url }) => ({ body: { lines: log.lines(queryNumber(url, 'lines', 100)) } }),
       },
       {
         method: 'GET',
@@ -30,7 +30,7 @@ export function logService({ log }: { log: Log }): Service {
           if (log.followers >= FOLLOWERS)
             throw new AgentdError('busy', `${FOLLOWERS} clients already follow the log`)
           res.writeHead(200, { 'content-type': 'application/x-ndjson' })
-          follow(log, res, { lines: lineCount(url, 0), signal })
+          follow(log, res, { lines: queryNumber(url, 'lines', 0), signal })
           return undefined
         },
       },
@@ -66,11 +66,4 @@ function follow(log: Log, res: ServerResponse, options: { lines: number; signal:
   }
   if (options.signal.aborted) end()
   else options.signal.addEventListener('abort', end, { once: true })
-}
-
-function lineCount(url: URL, fallback: number): number {
-  const lines = Number(url.searchParams.get('lines') ?? fallback)
-  if (!Number.isInteger(lines) || lines < 0 || lines > KEPT_LINES)
-    throw new AgentdError('bad_request', `lines must be 0 to ${KEPT_LINES}`)
-  return lines
 }

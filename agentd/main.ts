@@ -1,5 +1,4 @@
 /** agentd: the supervisor of one agent, and the only way to reach it. Started with AGENTD_CONFIG; ends on SIGTERM. */
-import { rename, writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { chatService } from './chat.ts'
 import { configService } from './config.ts'
@@ -7,7 +6,7 @@ import { DiskWatch } from './disk.ts'
 import { execService } from './exec.ts'
 import { filesService } from './files.ts'
 import { Gateway } from './gateway.ts'
-import { rpcService } from './gateway-client.ts'
+import { GatewayClient, rpcService } from './gateway-client.ts'
 import { keepLog, takeOverLog } from './kept-log.ts'
 import { lifecycleService } from './lifecycle.ts'
 import { logService } from './log-service.ts'
@@ -15,6 +14,7 @@ import { Log } from './logs.ts'
 import { relocateHome } from './moved-home.ts'
 import { agentMark } from './openclaw.ts'
 import { agentPaths } from './paths.ts'
+import { replaceFile } from './plain-file.ts'
 import { portService } from './ports.ts'
 import { killProcessTree } from './processes.ts'
 import type { AgentdConfig } from './protocol.ts'
@@ -61,7 +61,7 @@ const gateway = new Gateway({
 })
 const tasks = new TaskWatch(gateway, onChange)
 const usage = new UsageWatch(disk)
-const agent: Agent = { config, paths, gateway, log }
+const agent: Agent = { config, paths, gateway, engine: new GatewayClient(gateway), log }
 const repository = new RepositoryService(agent, disk)
 const services: Service[] = [
   statusService(status, { gateway, scripts, disk, usage, tasks, epoch: () => server.epoch }),
@@ -123,8 +123,6 @@ const port = await server.listen(config.host, config.port)
 disk.start()
 usage.start()
 if (config.readyFile) {
-  const part = `${config.readyFile}.${process.pid}.part`
-  await writeFile(part, JSON.stringify({ pid: process.pid, port }), { mode: 0o600 })
-  await rename(part, config.readyFile)
+  await replaceFile(config.readyFile, JSON.stringify({ pid: process.pid, port }))
 }
 log.info(`agentd of ${config.agentId} listens on port ${port}`)

@@ -4,13 +4,13 @@
  * and treats data with another path as foreign. The same goes for its leases, which name the host of the process that
  * holds them.
  */
-import { readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
-import { readPlainFile } from './plain-file.ts'
+import { readPlainFile, replaceFile } from './plain-file.ts'
 
 /** Contains the path of the home at the last start, and the name of the host. */
 const MARK = '.agentd-home'
@@ -121,11 +121,3 @@ function moveDatabase(database: DatabaseSync, former: string, home: string): voi
 }
 
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const draft = `${path}.agentd`
-  // The agent may have put anything there.
-  await rm(draft, { recursive: true, force: true })
-  await writeFile(draft, text, { flag: 'wx', mode: 0o600 })
-  await rename(draft, path)
-}

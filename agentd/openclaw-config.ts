@@ -1,12 +1,9 @@
-import { randomUUID } from 'node:crypto'
-import { open, rename, unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { isErrno } from './agentd-errors.ts'
 import { makeFolders } from './folders.ts'
 import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
-import { NotPlain, readPlainFile } from './plain-file.ts'
+import { NotPlain, readPlainFile, replaceFile } from './plain-file.ts'
 
 /** The engine's own configs take kilobytes. */
 const CONFIG_BYTES = 8_388_608
@@ -36,7 +33,7 @@ export async function writeConfig(
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (wanted === text) return
   await makeFolders(dirname(paths.configFile))
-  await replaceFile(paths.configFile, wanted)
+  await replaceConfig(paths.configFile, wanted)
 }
 
 /** The settings file of the engine's main agent, below the engine's state. */
@@ -94,10 +91,15 @@ export function onThisMachine<T>(paths: Paths, value: T): T {
 
 /** The text of openclaw.json, undefined if it does not exist. @throws ConfigError */
 export function readConfig(path: string): Promise<string | undefined> {
-  return readPlainFile(path, CONFIG_BYTES).catch((error) => {
-    if (error instanceof NotPlain) throw new ConfigError(`openclaw.json: ${error.message}`)
-    throw error
-  })
+  return readPlainFile(path, CONFIG_BYTES).catch(refuseOther)
+}
+
+/** Replaces openclaw.json. @throws ConfigError */
+export const replaceConfig = (path: string, text: string): Promise<void> =>
+  replaceFile(path, text).catch(refuseOther)
+
+function refuseOther(error: unknown): never {
+  throw error instanceof NotPlain ? new ConfigError(`openclaw.json: ${error.message}`) : error
 }
 
 /** Parses JSON, or JSON5 as the engine does. @throws ConfigError with the line and the column */
@@ -123,21 +125,5 @@ function parseJson5(text: string, engineDir: string): unknown {
     const [, reason, line, column] = JSON5_ERROR.exec((error as Error).message) ?? []
     const where = reason ? `: ${reason} at line ${line}, column ${column}` : ''
     throw new ConfigError(`openclaw.json is not valid JSON${where}`)
-  }
-}
-
-/** Replaces a file atomically, readable only by its owner: concurrent readers see the old or the new one. */
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const part = `${path}.${randomUUID()}.part`
-  try {
-    await using file = await open(part, 'wx', 0o600)
-    await file.writeFile(text)
-    // Without it a crash of the machine may leave the new name with no content.
-    await file.sync()
-    await rename(part, path)
-  } catch (error) {
-    await unlink(part).catch(() => {})
-    if (isErrno(error, 'EISDIR', 'ENOTEMPTY')) throw new ConfigError('openclaw.json is not a plain file')
-    throw error
   }
 }

@@ -1,6 +1,7 @@
-/** Reads a file that the agent also writes. */
+/** Reads and replaces files that the agent also writes. */
+import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { open, rename, unlink } from 'node:fs/promises'
 import { isErrno } from './agentd-errors.ts'
 
 /** The file is a link, a FIFO or anything else that is not a plain file, or it is too large. */
@@ -23,4 +24,23 @@ export async function readPlainFile(path: string, maxBytes: number): Promise<str
   // The file may grow while it is read.
   const { bytesRead, buffer } = await opened.read(Buffer.alloc(stats.size), 0, stats.size, 0)
   return buffer.toString('utf8', 0, bytesRead)
+}
+
+/**
+ * Replaces a file atomically, readable only by its owner: concurrent readers see the old or the new one.
+ * @throws NotPlain if a folder has its name
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const part = `${path}.${randomUUID()}.part`
+  try {
+    await using file = await open(part, 'wx', 0o600)
+    await file.writeFile(text)
+    // Without it a crash of the machine may leave the new name with no content.
+    await file.sync()
+    await rename(part, path)
+  } catch (error) {
+    await unlink(part).catch(() => {})
+    if (isErrno(error, 'EISDIR', 'ENOTEMPTY')) throw new NotPlain('it is not a plain file')
+    throw error
+  }
 }

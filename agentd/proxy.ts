@@ -1,12 +1,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 import { Transform } from 'node:stream'
-import { AgentdError } from './agentd-errors.ts'
 import { ConnectFrame, rewriteConnect } from './connect-frame.ts'
 import { type Destination, forwardCall, forwardUpgrade } from './forward.ts'
 import { passGatewayAnswer } from './gateway-answer.ts'
 import { BROWSER_HEADER } from './protocol.ts'
 import { endToEnd } from './relay.ts'
-import type { Agent, GatewayHandle, Service } from './server.ts'
+import { type Agent, requireReady, type Service } from './server.ts'
 
 /**
  * Headers that the gateway must not get. It trusts clients on its own machine unless they look like a browser, or as if
@@ -16,7 +15,7 @@ const NOT_FOR_THE_GATEWAY =
   /^(host|authorization|cookie|origin|referer|expect|forwarded|via|x-forwarded-.*|x-real-ip|sec-fetch-.*|berth-.*)$/
 
 /** `/v1/gateway/*`: the gateway's HTTP and WebSocket, with its token instead of the client's. */
-export function proxyService({ gateway, log }: Agent): Service {
+export function proxyService({ gateway, log }: Pick<Agent, 'gateway' | 'log'>): Service {
   return {
     routes: [
       {
@@ -24,7 +23,7 @@ export function proxyService({ gateway, log }: Agent): Service {
         path: '/v1/gateway/*',
         handle(call) {
           const { req, rest, url } = call
-          const { port, token } = readyGateway(gateway)
+          const { port, token } = requireReady(gateway)
           const since = Date.now()
           return forwardCall(
             call,
@@ -38,7 +37,7 @@ export function proxyService({ gateway, log }: Agent): Service {
       {
         path: '/v1/gateway/*',
         handle({ req, rest, url }, socket, head) {
-          const { port, token } = readyGateway(gateway)
+          const { port, token } = requireReady(gateway)
           // No compression, because the first message has to be read.
           const { 'sec-websocket-extensions': _compression, ...headers } = forGateway(
             req.headers,
@@ -56,12 +55,6 @@ export function proxyService({ gateway, log }: Agent): Service {
       },
     ],
   }
-}
-
-/** @throws AgentdError not_ready */
-function readyGateway({ state, port, token }: GatewayHandle): { port: number; token: string } {
-  if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
-  return { port, token }
 }
 
 const destination = (port: number, path: string, headers: OutgoingHttpHeaders): Destination => ({

@@ -9,13 +9,21 @@ import type { Socket } from 'node:net'
 import { AgentdError } from './agentd-errors.ts'
 import type { Log } from './logs.ts'
 import type { Paths } from './paths.ts'
-import { AGENTD_ERRORS, type AgentdConfig, EPOCH_HEADER, type GatewayState } from './protocol.ts'
+import {
+  AGENTD_ERRORS,
+  type AgentdConfig,
+  EPOCH_HEADER,
+  type GatewayState,
+  type RpcResponse,
+} from './protocol.ts'
 
 /** The components of agentd that every service gets. */
 export interface Agent {
   config: AgentdConfig
   paths: Paths
   gateway: GatewayHandle
+  /** Calls the gateway's methods. */
+  engine: EngineClient
   log: Log
 }
 
@@ -40,6 +48,22 @@ export interface GatewayHandle {
    * Contains secrets.
    */
   readonly ownedConfig: Readonly<Record<string, unknown>> | null
+}
+
+/** Calls methods of the gateway: `GatewayClient` in gateway-client.ts. */
+export interface EngineClient {
+  /**
+   * @returns the method's result, or the engine's refusal with its most specific code.
+   * @throws AgentdError not_ready if the call was not made; engine if its outcome is unknown; busy.
+   */
+  call(method: string, params: Record<string, unknown>, timeoutMs: number): Promise<RpcResponse>
+  close(): void
+}
+
+/** The address and the token of a ready gateway. @throws AgentdError not_ready */
+export function requireReady({ state, port, token }: GatewayHandle): { port: number; token: string } {
+  if (state !== 'ready' || token === null) throw new AgentdError('not_ready', 'the gateway is not ready')
+  return { port, token }
 }
 
 /** A call of a route. */
@@ -266,6 +290,23 @@ function requestUrl(req: IncomingMessage): URL {
   const url = URL.parse(`http://agentd${req.url ?? ''}`)
   if (!url || !req.url?.startsWith('/')) throw new AgentdError('bad_request', 'the path is malformed')
   return url
+}
+
+/**
+ * A whole number in a query.
+ * @param fallback if the query does not have it. @param most the number if it is larger.
+ * @throws AgentdError bad_request
+ */
+export function queryNumber(
+  { searchParams }: URL,
+  name: string,
+  fallback: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
+  const text = searchParams.get(name)
+  if (text === null) return fallback
+  if (!/^\d{1,15}$/.test(text)) throw new AgentdError('bad_request', `${name}: must be a whole number`)
+  return Math.min(Number(text), most)
 }
 
 /** Fires when the response is over, or its connection gone. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { open, opendir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { SKILLS_FOLDER, type SkillFiles, type SkillFolder } from './protocol.ts'
+import { Mutex } from './repository/repository.ts'
 import type { Agent, Call, RouteResponse, Service } from './server.ts'
 import { absent, checkFiles, compareFolder, type Hashes, type Place, sha256 } from './skill-files.ts'
 import { inFolder, makeFolder, openBelow, refuse } from './tree.ts'
@@ -39,8 +40,8 @@ export function skillsService(agent: Agent): Service {
 class Skills {
   readonly #root: string
   readonly #home: string
-  /** The last change: changes run one after another, because each reads and writes the record. */
-  #last: Promise<unknown> = Promise.resolve()
+  /** Changes run one after another, because each reads and writes the record. */
+  readonly #turn = new Mutex()
 
   constructor({ paths }: Agent) {
     this.#root = paths.root
@@ -62,12 +63,12 @@ class Skills {
     const name = nameOf(call)
     const request = await call.json<SkillFiles>(BODY_BYTES)
     const files = checkFiles(request)
-    return this.#inTurn(() => this.#put(name, request, files))
+    return this.#turn.run(() => this.#put(name, request, files))
   }
 
   remove(call: Call): Promise<RouteResponse> {
     const name = nameOf(call)
-    return this.#inTurn(async () => {
+    return this.#turn.run(async () => {
       const record = await this.#readRecord()
       if (record.delete(name)) {
         await this.#moveAway(name)
@@ -198,12 +199,6 @@ class Skills {
       await rm(part, { force: true }).catch(() => {})
       refuse(error)
     }
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(work)
-    this.#last = done.catch(() => {})
-    return done
   }
 }
 

@@ -1,9 +1,8 @@
-import { AgentdError } from './agentd-errors.ts'
 import type { DiskWatch } from './disk.ts'
 import type { Gateway } from './gateway.ts'
 import type { AgentdConfig, AgentStatus } from './protocol.ts'
 import type { Scripts } from './scripts.ts'
-import type { Service } from './server.ts'
+import { queryNumber, type Service } from './server.ts'
 import type { TaskWatch } from './tasks.ts'
 import type { UsageWatch } from './usage.ts'
 
@@ -78,18 +77,11 @@ export function statusService(status: Status, parts: Parts): Service {
         method: 'GET',
         path: '/v1/status',
         async handle({ url, signal }) {
-          const wait = wholeNumber(url, 'wait')
-          if (wait > 0) await status.wait(wholeNumber(url, 'version'), Math.min(wait, MAX_WAIT_MS), signal)
+          const wait = queryNumber(url, 'wait', 0, MAX_WAIT_MS)
+          if (wait > 0) await status.wait(queryNumber(url, 'version', 0), wait, signal)
           return { body: status.read(parts) }
         },
       },
     ],
   }
-}
-
-function wholeNumber(url: URL, name: string): number {
-  const value = Number(url.searchParams.get(name) ?? 0)
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new AgentdError('bad_request', `${name} must be a whole number`)
-  return value
 }

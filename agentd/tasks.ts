@@ -1,7 +1,7 @@
 import { AgentdError } from './agentd-errors.ts'
-import { Connection, GatewayClient } from './gateway-client.ts'
+import { Connection } from './gateway-client.ts'
 import type { TaskRun, TaskRunPage } from './protocol.ts'
-import type { Agent, Call, GatewayHandle, Service } from './server.ts'
+import { type Agent, type Call, type GatewayHandle, queryNumber, type Service } from './server.ts'
 
 /** Wait before reconnecting to the gateway. */
 const RETRY_MS = 1000
@@ -93,18 +93,15 @@ interface Entry {
 }
 
 /** `GET /v1/task-runs`. */
-export function tasksService({ gateway, log }: Agent, watch: TaskWatch): Service {
-  const client = new GatewayClient(gateway)
+export function tasksService({ engine, log }: Agent, watch: TaskWatch): Service {
   const ask = async <T>(method: string, params: Record<string, unknown>): Promise<T> => {
-    const answer = await client.call(method, params, CALL_MS)
+    const answer = await engine.call(method, params, CALL_MS)
     if (!answer.ok) throw new AgentdError('engine', `${method}: ${answer.error.message}`)
     return answer.payload as T
   }
 
   async function read({ url }: Call): Promise<{ body: TaskRunPage }> {
-    const offset = Number(url.searchParams.get('offset') ?? 0)
-    if (!Number.isSafeInteger(offset) || offset < 0)
-      throw new AgentdError('bad_request', 'offset: must be a whole number')
+    const offset = queryNumber(url, 'offset', 0)
     const { jobs } = await ask<{ jobs: Job[] }>('cron.list', { includeDisabled: true, limit: MAX_JOBS })
     const byId = new Map(jobs.map((job) => [job.id, job]))
     const page = { scope: 'all', sortDir: 'desc', limit: PAGE, offset }
@@ -136,7 +133,6 @@ export function tasksService({ gateway, log }: Agent, watch: TaskWatch): Service
     routes: [{ method: 'GET', path: '/v1/task-runs', handle: read }],
     async stop() {
       watch.stop()
-      client.close()
     },
   }
 }

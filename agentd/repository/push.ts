@@ -2,10 +2,11 @@
  * Checks a push to the branch that the agent works on, accepts it, and brings it into the working tree. A record on
  * disk describes the push in progress, so that the next agentd finishes it if this one is killed.
  */
-import { constants, open, rename, rm } from 'node:fs/promises'
+import { constants, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { makeFolders } from '../folders.ts'
+import { replaceFile } from '../plain-file.ts'
 import { addAll, type Committer } from './commit.ts'
 import { confidentialOf } from './confidential.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
@@ -261,15 +262,8 @@ class DurableRecord<T> {
   }
 
   async write(value: T): Promise<void> {
-    const part = `${this.#path}.part`
     await makeFolders(dirname(this.#path))
-    await rm(part, { force: true })
-    {
-      await using file = await open(part, 'wx', 0o600)
-      await file.writeFile(JSON.stringify(value))
-      await file.sync()
-    }
-    await rename(part, this.#path)
+    await replaceFile(this.#path, JSON.stringify(value))
     await using folder = await open(dirname(this.#path))
     await folder.sync()
   }

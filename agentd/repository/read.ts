@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { AgentdError } from '../agentd-errors.ts'
-import type { Call } from '../server.ts'
+import { type Call, queryNumber } from '../server.ts'
 import { type Git, GitError } from './git.ts'
 import { readObjects } from './objects.ts'
 import type { BlobsRequest, TreeChange } from './protocol.ts'
@@ -216,8 +216,4 @@ async function onCommits<N extends string>(
 
 const noCommit = (name: string) => new AgentdError('not_found', `${name}: no such commit`)
 
-function maxOf(url: URL): number {
-  const text = url.searchParams.get('max') ?? String(MAX_BYTES)
-  if (!/^\d{1,15}$/.test(text)) throw new AgentdError('bad_request', 'max: must be a number')
-  return Math.min(Number(text), MAX_BYTES)
-}
+const maxOf = (url: URL): number => queryNumber(url, 'max', MAX_BYTES, MAX_BYTES)

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { GatewayClient } from '../../agentd/gateway-client.ts'
 import { Log } from '../../agentd/logs.ts'
 import { agentPaths } from '../../agentd/paths.ts'
 import type { AgentdConfig } from '../../agentd/protocol.ts'
@@ -48,7 +49,8 @@ export async function serveAgentd(
   const unstarted = { port: 1, state: 'stopped', token: null, env: { PATH: process.env.PATH ?? '' } }
   // The test's own object, which the test may change later.
   const handle = Object.assign(gateway, { ...unstarted, ...gateway }) as GatewayHandle
-  const agent: Agent = { config, paths: agentPaths(home), gateway: handle, log }
+  const engine = new GatewayClient(handle)
+  const agent: Agent = { config, paths: agentPaths(home), gateway: handle, engine, log }
   const made = services.map((service) => service(agent))
   const server = new AgentdServer({ config, log, services: made })
   const port = await server.listen('127.0.0.1', 0)
@@ -71,6 +73,7 @@ export async function serveAgentd(
     async close() {
       await server.close()
       for (const service of made) await service.stop?.()
+      engine.close()
       await rm(folder, { recursive: true, force: true })
     },
   }

@@ -12,7 +12,6 @@ import { join } from 'node:path'
 import { WebSocketServer } from 'ws'
 import { logService } from '../../../../agentd/log-service.ts'
 import { Log } from '../../../../agentd/logs.ts'
-import { agentPaths } from '../../../../agentd/paths.ts'
 import { portService } from '../../../../agentd/ports.ts'
 import type { AgentdConfig, GatewayState } from '../../../../agentd/protocol.ts'
 import { proxyService } from '../../../../agentd/proxy.ts'
@@ -146,12 +145,7 @@ export async function startWorld(env: Record<string, string> = {}): Promise<Worl
         log: agentLog,
         services: [
           logService({ log: agentLog }),
-          proxyService({
-            config: {} as AgentdConfig,
-            paths: agentPaths(dataDir),
-            gateway: handle,
-            log: agentLog,
-          }),
+          proxyService({ gateway: handle, log: agentLog }),
           portService({ gateway: handle }),
         ],
       })
