@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { rename, unlink, writeFile } from 'node:fs/promises'
+import { isObject, type Json } from '../json.ts'
 import { MANIFEST_BYTES, parseManifest } from '../manifest-check.ts'
 import { inFolder, makeFolder, openBelow } from '../tree.ts'
 import type { CommitRequest } from './protocol.ts'
@@ -56,21 +57,19 @@ async function replace(root: string, text: string): Promise<void> {
   }
 }
 
-type Entry = Record<string, unknown>
-
-function parse(text: string): Entry | undefined {
+function parse(text: string): Json | undefined {
   try {
     const value = parseManifest(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
 }
 
-function entries(value: unknown): Entry[] {
-  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'object' && entry !== null) : []
+function entries(value: unknown): Json[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-function find(list: Entry[], name: string): Entry | undefined {
+function find(list: Json[], name: string): Json | undefined {
   return list.find((entry) => entry.name === name)
 }

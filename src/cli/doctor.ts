@@ -166,7 +166,7 @@ async function checkAgents(config: Config): Promise<Finding[]> {
     const finding = await checkRuntime(runtime, config.DOCKER_HOST)
     if (finding.status !== 'ok') return [toFinding('Agents', finding)]
     if (driver === 'process') return [asProcesses]
-    const versions = (await runtime.engineVersions()).map(({ version }) => version)
+    const versions = (await runtime.engines()).map(({ version }) => version)
     if (driver === 'kubernetes')
       return [{ part: 'Agents', ok: true, said: `in Kubernetes, engine ${versions.join(', ')}` }]
     const said = `in Docker, engine ${versions.join(', ') || 'built with the first agent'}`

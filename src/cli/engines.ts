@@ -18,7 +18,9 @@ import { printRows } from './print.ts'
 export function listEngines({ json }: { json?: boolean }): Promise<void> {
   return withDatabase(({ pool, prisma, config }) =>
     withRuntime(async (runtime) => {
-      const atHand = new Map((await runtime.engines()).map((engine) => [engine.version, engine]))
+      const atHand = new Map(
+        (await runtime.engines({ sizes: true })).map((engine) => [engine.version, engine]),
+      )
       const agents = await countAgents(prisma)
       const versions = new Set([
         ...(await knownVersions(pool, config)).available,
@@ -104,7 +106,7 @@ export function removeEngine(version: string): Promise<void> {
           'in_use',
           `${agents === 1 ? 'An agent runs' : `${agents} agents run`} ${version}: restart them on another version first`,
         )
-      const there = (await runtime.engineVersions()).some((one) => one.version === version)
+      const there = (await runtime.engines()).some((one) => one.version === version)
       await runtime.removeEngine(version)
       console.log(there ? `${version} is removed` : `${version} was not installed`)
     }),

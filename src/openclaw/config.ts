@@ -4,6 +4,7 @@
  * the file; a list counts as one value. Paths are container paths: for agents that are processes, agentd rewrites paths
  * below /home/node to the real ones.
  */
+import { isObject, type Json } from '../../agentd/json.ts'
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
 import { modelFromContainer } from '../lib/net/host-machine.ts'
@@ -12,7 +13,6 @@ import { LOCAL_SERVERS, type LocalModel } from '../lib/net/local-models.ts'
 /** Where the agent runs, which decides how it reaches this machine. */
 type Runtime = 'docker' | 'kubernetes' | 'process'
 
-type Json = Record<string, unknown>
 type ModelSettings = Pick<
   Config,
   'BERTH_MODEL_URL' | 'BERTH_MODEL' | 'BERTH_MODEL_KEY' | 'BERTH_MODEL_CONTEXT'
@@ -193,6 +193,3 @@ function merge(base: Json, more: Json): Json {
   }
   return merged
 }
-
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -36,7 +36,6 @@ import {
 import type { Owner } from './owner.ts'
 import {
   type CallOptions,
-  type EngineAtHand,
   type EngineVersion,
   type Sandbox,
   SandboxError,
@@ -229,11 +228,7 @@ export class DockerRuntime implements SandboxRuntime {
     return dockerEvents(this.#engine, this.#options.owner, either)
   }
 
-  engineVersions(options: CallOptions = {}): Promise<EngineVersion[]> {
-    return this.engines(options)
-  }
-
-  async engines({ signal }: CallOptions = {}): Promise<EngineAtHand[]> {
+  async engines({ signal }: CallOptions = {}): Promise<EngineVersion[]> {
     const images = await this.#engine.call('list images', { signal }, (docker) =>
       listEngineImages(docker, this.#options.baseImage),
     )

@@ -42,7 +42,6 @@ import {
 import type { Owner } from './owner.ts'
 import {
   type CallOptions,
-  type EngineAtHand,
   type EngineVersion,
   type Sandbox,
   SandboxError,
@@ -232,11 +231,7 @@ export class KubernetesRuntime implements SandboxRuntime {
   }
 
   /** The Node version of an image is unknown here; only its builder knows it. */
-  async engineVersions(): Promise<EngineVersion[]> {
-    return this.#options.versions.map((version) => ({ version, obstacle: null }))
-  }
-
-  async engines(): Promise<EngineAtHand[]> {
+  async engines(): Promise<EngineVersion[]> {
     const { versions, pods } = this.#options
     return versions.map((version) => ({
       version,

@@ -132,7 +132,7 @@ async function whyNotDocker(config: Config, docker: DockerRuntime): Promise<stri
     // elsewhere.
     if (!config.BERTH_AGENT_PROXY_URL && !(await isLocal(docker)))
       return "Docker's networks are not on this machine (rootless, or in a virtual machine)"
-    if ((await docker.engineVersions()).length > 0 || (await docker.canBuild())) return null
+    if ((await docker.engines()).length > 0 || (await docker.canBuild())) return null
     return `there is no image for agents, and its base ${config.BERTH_BASE_IMAGE} can neither be found nor pulled`
   } catch (error) {
     return (error as Error).message

@@ -62,13 +62,10 @@ export interface EngineVersion {
   version: string
   /** Why agents cannot run it here: it needs another Node. Null if agents can, as far as Berth knows. */
   obstacle: string | null
-}
-
-export interface EngineAtHand extends EngineVersion {
   /** Name of its image, or its folder. */
   place: string
-  /** Bytes on disk; images share part of them. */
-  bytes: number
+  /** Bytes on disk, if they were asked for or are known anyway; images share part of them. */
+  bytes?: number
 }
 
 export type SandboxErrorCode =
@@ -137,9 +134,7 @@ export interface SandboxRuntime {
   /** Yields until `signal` fires; reconnects by itself. Events may be lost, so callers also have to list. */
   events(options: { signal: AbortSignal }): AsyncIterable<SandboxEvent>
   /** The available versions of the engine. */
-  engineVersions(options?: CallOptions): Promise<EngineVersion[]>
-  /** The same, with location and size. */
-  engines(options?: CallOptions): Promise<EngineAtHand[]>
+  engines(options?: CallOptions & { sizes?: boolean }): Promise<EngineVersion[]>
   /**
    * Makes a version available: builds its image, or installs it, unless that is done. Takes long; `onLine` receives its
    * output.

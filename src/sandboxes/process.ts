@@ -24,7 +24,6 @@ import { nodeObstacle, readNodeRange } from '../openclaw/node-range.ts'
 import { type Tidying, tidyInstalled } from '../openclaw/tidy.ts'
 import {
   type CallOptions,
-  type EngineAtHand,
   type EngineVersion,
   hashOf,
   type Sandbox,
@@ -214,21 +213,14 @@ class ProcessRuntime implements SandboxRuntime {
     return watchRuns(() => this.#runs(), AbortSignal.any([signal, this.#closing.signal]))
   }
 
-  engineVersions(): Promise<EngineVersion[]> {
+  engines({ sizes }: CallOptions & { sizes?: boolean } = {}): Promise<EngineVersion[]> {
     return this.#guarded(undefined, async () => {
-      const versions = await installedEngines(this.#place.enginesDir)
-      const obstacles = await Promise.all(versions.map((version) => this.#obstacleTo(version)))
-      return versions.map((version, at) => ({ version, obstacle: obstacles[at] ?? null }))
-    })
-  }
-
-  engines(): Promise<EngineAtHand[]> {
-    return this.#guarded(undefined, async () => {
-      const withPlace = async (engine: EngineVersion): Promise<EngineAtHand> => {
-        const place = engineFolder(this.#place.enginesDir, engine.version)
-        return { ...engine, place, bytes: await folderBytes(place) }
-      }
-      return Promise.all((await this.engineVersions()).map(withPlace))
+      const engines = (await installedEngines(this.#place.enginesDir)).map(async (version) => {
+        const place = engineFolder(this.#place.enginesDir, version)
+        const obstacle = await this.#obstacleTo(version)
+        return { version, obstacle, place, ...(sizes && { bytes: await folderBytes(place) }) }
+      })
+      return Promise.all(engines)
     })
   }
 

@@ -116,7 +116,7 @@ export function startAgentLoop(services: AgentWorkerServices, log: Logger): Loop
 
 /** Stores this worker's engine versions, and which of them cannot run: `web` cannot ask the runtime. */
 async function refreshVersions({ pool, runtime }: AgentWorkerServices, signal: AbortSignal): Promise<void> {
-  const found = await runtime.engineVersions({ signal })
+  const found = await runtime.engines({ signal })
   await keepVersions.run(
     pool,
     runtime.driver,

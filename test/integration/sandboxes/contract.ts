@@ -140,7 +140,7 @@ export function containersContract(
       await assert.rejects(runtime.create(spec), failsWith('no_image'))
       assert.equal(await runtime.inspect(agentId), undefined)
       // The driver may report more about them.
-      const found = (await runtime.engineVersions()).map(({ version, obstacle }) => ({ version, obstacle }))
+      const found = (await runtime.engines()).map(({ version, obstacle }) => ({ version, obstacle }))
       assert.deepEqual(
         found.sort((a, b) => (a.version < b.version ? -1 : 1)),
         VERSIONS.map((version) => ({ version, obstacle: null })),
