@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
+import { withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { visibleText } from '../http/shapes.ts'
 import { addFeedback } from './feedback.ts'
 
-const newFeedback = z.object({ message: visibleText(10_000) })
+const newFeedback = z.object({
+  message: withExample(visibleText(10_000), 'The log of an agent could be longer.'),
+})
 
 /** `POST /v0/feedback`, for users and for agents. */
 export function feedbackRoutes(prisma: PrismaClient): Route[] {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
+import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { oidcCookieOf, requireSameOrigin, setOidcCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
@@ -23,18 +24,26 @@ const TAG = 'Identities'
 /** The page to which the provider sends the browser. */
 const LOGIN_PAGE = '/login'
 
-const begun = z.object({ data: z.object({ url: z.string().describe('The provider’s sign-in page.') }) })
+const begun = z.object({
+  data: z.object({
+    url: like('https://id.example.com/auth?client_id=berth&response_type=code&state=login.x1').describe(
+      'The provider’s sign-in page.',
+    ),
+  }),
+})
 const returned = z.object({
-  query: text(8192)
+  query: withExample(text(8192), 'code=Kq3vRzA2yq0o&state=login.x1&iss=https%3A%2F%2Fid.example.com')
     .min(1, 'must not be empty')
     .describe('The query string of the URL to which the provider sent the browser, without the `?`.'),
 })
 const identityRecord = z.object({
-  id: z.string(),
-  issuer: z.string().describe('The provider.'),
-  email: z.string().nullable().describe('As the provider reported it when the identity was linked.'),
-  createdAt: z.string(),
-  lastUsedAt: z.string().nullable(),
+  id: uuid,
+  issuer: like('https://id.example.com').describe('The provider.'),
+  email: like('ada@example.com')
+    .nullable()
+    .describe('As the provider reported it when the identity was linked.'),
+  createdAt: timestamp,
+  lastUsedAt: timestamp.nullable(),
 })
 
 const view = ({ id, issuer, email, createdAt, lastUsedAt }: IdentityRecord) => ({

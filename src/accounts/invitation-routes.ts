@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
+import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { nothing, pageOf, paging, pathId, readPageToken, text, toPage, visibleText } from '../http/shapes.ts'
 import {
@@ -22,7 +23,7 @@ const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
 
 const newInvitation = z.object({
-  role: z.enum(ROLES),
+  role: withExample(z.enum(ROLES), 'member'),
   email: text(320)
     .pipe(z.email('must be an e-mail address'))
     .optional()
@@ -36,28 +37,29 @@ const newInvitation = z.object({
 })
 
 const invitationRecord = z.object({
-  id: z.string(),
-  role: z.enum(ROLES),
-  email: z.string().nullable(),
+  id: uuid,
+  role: withExample(z.enum(ROLES), 'member'),
+  email: like('ada@example.com').nullable(),
   state: z.enum(INVITATION_STATES),
-  invitedBy: z.string().describe('The id of the user.'),
+  invitedBy: userId.describe('The id of the user.'),
   acceptedBy: z.string().nullable().describe('The id of the user who accepted it.'),
-  createdAt: z.string(),
-  expiresAt: z.string(),
+  createdAt: timestamp,
+  expiresAt: timestamp,
 })
 
-export const invitationToken = text(100).min(1, 'must not be empty')
-export const newUserName = visibleText(255)
+export const invitationToken = withExample(
+  text(100),
+  'invite_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT',
+).min(1, 'must not be empty')
+export const newUserName = withExample(visibleText(255), 'Ada')
 const accepted = z.object({
   data: z.object({
-    workspace: z.object({ id: z.string(), name: z.string() }),
-    user: z.object({ id: z.string(), name: z.string() }),
-    role: z.enum(ROLES),
-    token: z
-      .string()
-      .describe(
-        'An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown only once.',
-      ),
+    workspace: z.object({ id: uuid, name: like('reading room') }),
+    user: z.object({ id: userId, name: like('Ada') }),
+    role: withExample(z.enum(ROLES), 'member'),
+    token: apiKey.describe(
+      'An API key of the new member, with `admin`, or `org:read` for a viewer. It is shown only once.',
+    ),
   }),
 })
 
@@ -86,7 +88,11 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       success: {
         status: 201,
         description: 'The invitation, with its token. It is shown only once.',
-        body: z.object({ data: invitationRecord.extend({ token: z.string() }) }),
+        body: z.object({
+          data: invitationRecord.extend({
+            token: like('invite_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT'),
+          }),
+        }),
       },
       async handle({ principal, body: { role, email = null, expiresInHours } }) {
         if (principal.maxUses !== null) throw forbidden(messages.permissionDenied)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
 import type { Searches } from '../db/searches.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
+import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { text, visibleText } from '../http/shapes.ts'
@@ -30,7 +31,7 @@ const LEGACY_SCOPES = new Map(Object.values(LEGACY).flatMap((group) => Object.en
 const switches = z.record(z.string(), z.boolean())
 
 const newKey = z.object({
-  keyName: visibleText(255),
+  keyName: withExample(visibleText(255), 'website'),
   permissions: z.object({
     admin: z.boolean().optional(),
     resources: z
@@ -42,7 +43,8 @@ const newKey = z.object({
       )
       // Checked before the entries: a kilobyte of gzip may hold half a million, each of which would be an issue.
       .max(SCOPES.length, `must have at most ${SCOPES.length} entries`)
-      .optional(),
+      .optional()
+      .meta({ examples: [['org:files:read', 'org:groups:read']] }),
     endpoints: z.object({ data: switches.optional(), pinning: switches.optional() }).optional(),
   }),
   maxUses: z.number().int().min(1).max(2_147_483_647).optional(),
@@ -56,25 +58,25 @@ const newKey = z.object({
 })
 
 const keyItem = z.object({
-  id: z.string(),
-  name: z.string(),
-  key: z.string(),
-  secret: z.string().describe('Always empty: a secret is shown once, when its key is created.'),
+  id: uuid,
+  name: like('website'),
+  key: like('5f0c2b7be1d94a30a7e6'),
+  secret: like('').describe('Always empty: a secret is shown once, when its key is created.'),
   max_uses: z.number().nullable(),
-  uses: z.number(),
-  user_id: z.string().nullable(),
+  uses: like(0),
+  user_id: userId.nullable(),
   scopes: z
     .object({
       admin: z.boolean(),
-      resources: z.array(z.string()),
+      resources: withExample(z.array(z.string()), ['org:files:read', 'org:groups:read']),
       endpoints: z
         .object({ data: switches, pinning: switches })
         .describe('What the key may do, as switches.'),
     })
     .describe('Same format as `permissions` of a new key.'),
   revoked: z.boolean(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
 })
 
 /**
@@ -121,7 +123,11 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       success: {
         status: 200,
         description: 'The key. It is shown only once.',
-        body: z.object({ JWT: z.string(), pinata_api_key: z.string(), pinata_api_secret: z.string() }),
+        body: z.object({
+          JWT: apiKey,
+          pinata_api_key: like('5f0c2b7be1d94a30a7e6'),
+          pinata_api_secret: like('c1f0e2d3a4b5968778695a4b3c2d1e0f'),
+        }),
       },
       async handle({ principal, body }) {
         const scopes = requestedScopes(body.permissions)
@@ -163,7 +169,7 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       success: {
         status: 200,
         description: `Up to ${PAGE} keys, newest first, and how many match.`,
-        body: z.object({ keys: z.array(keyItem), count: z.number() }),
+        body: z.object({ keys: z.array(keyItem), count: like(1) }),
       },
       async handle({ principal, query, signal }) {
         const filter = { ...query, ...visibleTo(principal), limit: PAGE }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
+import { like, userId, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { nothing, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
 import { changeRole, listMembers, removeMember } from './members.ts'
@@ -11,7 +12,7 @@ const MEMBER = `${MEMBERS}/:userId`
 const params = z.object({ userId: pathId })
 const LAST_OWNER = '409 for the last owner of a workspace.'
 
-const memberRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
+const memberRecord = z.object({ id: userId, name: like('Ada'), role: withExample(z.enum(ROLES), 'member') })
 
 /** @param forgetKeys makes this process read its cached keys again; other processes are notified. */
 export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Route[] {
@@ -49,7 +50,7 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       scope: 'admin',
       role: 'owner',
       params,
-      body: z.object({ role: z.enum(ROLES) }),
+      body: z.object({ role: memberRecord.shape.role }),
       success: { status: 200, description: 'The member.', body: z.object({ data: memberRecord }) },
       errors: [404, 409],
       async handle({ principal: { workspaceId, userId: by }, params: { userId }, body: { role } }) {

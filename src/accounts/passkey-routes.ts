@@ -3,6 +3,7 @@ import type { Request } from 'express'
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
+import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { requireSameOrigin } from '../http/session-cookie.ts'
 import { nothing, pathId, text, visibleText } from '../http/shapes.ts'
@@ -21,36 +22,40 @@ import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } fr
 
 const TAG = 'Passkeys'
 
-const base64url = (max: number) => text(max).regex(/^[\w-]+$/, 'must be base64url')
-const credentialId = base64url(1400)
+const base64url = (max: number, example: string) =>
+  withExample(text(max), example).regex(/^[\w-]+$/, 'must be base64url')
+const credentialId = base64url(1400, 'pH3r0aW1nXyQk8mT5uVbZw')
 /** A credential in the format of the browser's `toJSON()`; other fields are ignored. */
 const credential = <Shape extends z.ZodRawShape>(response: Shape) =>
   z.object({
     id: credentialId,
     rawId: credentialId,
     type: z.literal('public-key'),
-    response: z.object({ clientDataJSON: base64url(4096), ...response }),
+    response: z.object({
+      clientDataJSON: base64url(4096, 'eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoi4oCmIn0'),
+      ...response,
+    }),
     clientExtensionResults: z.object({}).default({}),
   })
 const assertion = credential({
-  authenticatorData: base64url(4096),
-  signature: base64url(8192),
-  userHandle: base64url(100),
+  authenticatorData: base64url(4096, 'SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MdAAAAAg'),
+  signature: base64url(8192, 'MEUCIQDx3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrAiBk'),
+  userHandle: base64url(100, 'AZOhsEQQf26NJ8BbnmGj8g'),
 })
 const attestation = credential({
-  attestationObject: base64url(65_536),
+  attestationObject: base64url(65_536, 'o2NmbXRkbm9uZWdhdHRTdG10oGhhdXRoRGF0YVik'),
   transports: z.array(text(40)).max(20).optional(),
 })
 
 /** Options for `navigator.credentials`, as WebAuthn names them. */
-const options = z.looseObject({ challenge: z.string() })
-const passkeyName = visibleText(100)
+const options = z.looseObject({ challenge: like('VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr') })
+const passkeyName = withExample(visibleText(100), 'Laptop')
 const passkeyRecord = z.object({
-  id: z.string(),
-  name: z.string(),
-  synced: z.boolean().describe('Whether the device syncs it to the owner’s other devices.'),
-  createdAt: z.string(),
-  lastUsedAt: z.string().nullable(),
+  id: uuid,
+  name: like('Laptop'),
+  synced: like(true).describe('Whether the device syncs it to the owner’s other devices.'),
+  createdAt: timestamp,
+  lastUsedAt: timestamp.nullable(),
 })
 const one = z.object({ data: passkeyRecord })
 const params = z.object({ passkeyId: pathId })

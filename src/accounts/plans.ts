@@ -1,18 +1,20 @@
 /** Plans as clients see them. They are rows that the operator changes by SQL; `null` means no limit. */
+
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
+import { like } from '../http/fields.ts'
 
 const limitOf = z.number().nullable()
 
 export const planRecord = z
   .object({
-    name: z.string(),
+    name: like('pro'),
     agentLimit: limitOf,
     secretLimit: limitOf,
-    channels: z.boolean(),
-    customDomains: z.boolean(),
-    pinByCid: z.boolean(),
-    hotSwaps: z.boolean(),
+    channels: like(true),
+    customDomains: like(true),
+    pinByCid: like(true),
+    hotSwaps: like(true),
     maxFileBytes: limitOf,
     storageBytes: limitOf,
     requestsPerMinute: limitOf,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
+import { like, timestamp, userId, uuid, withExample, workspaceId } from '../http/fields.ts'
 import { grants } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
@@ -26,32 +27,42 @@ import { ROLES } from './workspace-routes.ts'
 const TAG = 'Sessions'
 
 const ways = z.object({
-  passkey: z.boolean().describe('Whether browsers can use passkeys at this address.'),
-  oidc: z.object({ name: z.string() }).nullable().describe('The OpenID provider, if one is set.'),
+  passkey: like(true).describe('Whether browsers can use passkeys at this address.'),
+  oidc: z
+    .object({ name: like('Ada') })
+    .nullable()
+    .describe('The OpenID provider, if one is set.'),
 })
-const named = z.object({ id: z.string(), name: z.string() })
+const namedUser = z.object({ id: userId, name: like('Ada') })
+const namedWorkspace = z.object({ id: workspaceId, name: like('catalogues') })
 const me = z.object({
-  user: named,
-  workspace: named,
+  user: namedUser,
+  workspace: namedWorkspace,
   role: z.enum(ROLES),
-  scopes: z.array(z.string()),
-  isInstanceAdmin: z.boolean(),
+  scopes: withExample(z.array(z.string()), ['admin', 'instance:write']),
+  isInstanceAdmin: like(true),
   plan: planRecord,
   session: opened.nullable().describe('Null for a key.'),
   workspaces: z
-    .array(named.extend({ role: z.enum(ROLES) }))
+    .array(namedWorkspace.extend({ role: z.enum(ROLES) }))
     .nullable()
     .describe(
       'The workspaces in which the user is a member, by name, 1000 at most. Null for a key, which belongs to one workspace.',
     ),
 })
+const loginToken = withExample(text(100), 'login_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT').min(
+  1,
+  'must not be empty',
+)
 const sessionRecord = z.object({
-  id: z.string(),
-  userAgent: z.string().nullable().describe('The browser’s user agent at the sign-in.'),
-  current: z.boolean().describe('Whether this is the session of the request.'),
-  createdAt: z.string(),
-  lastUsedAt: z.string().nullable().describe('To the minute.'),
-  expiresAt: z.string(),
+  id: uuid,
+  userAgent: like('Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0')
+    .nullable()
+    .describe('The browser’s user agent at the sign-in.'),
+  current: like(true).describe('Whether this is the session of the request.'),
+  createdAt: timestamp,
+  lastUsedAt: timestamp.nullable().describe('To the minute.'),
+  expiresAt: timestamp,
 })
 
 const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
@@ -98,7 +109,7 @@ export function sessionRoutes(
       description:
         'A link is valid once, for 15 minutes: `npm start` and `npx berth login-link` print one. The response sets the session cookie. 403 for a page of another origin.',
       scope: null,
-      body: z.object({ token: text(100).min(1, 'must not be empty') }),
+      body: z.object({ token: loginToken }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
       errors: [401, 403],
       handle: ({ body: { token }, req, res }) =>
@@ -191,7 +202,12 @@ export function sessionRoutes(
         'listed there as another session, with its own id. 403 if the user is not a member there, and for a key, which belongs to one workspace.',
       scope: 'any',
       session: true,
-      body: z.object({ workspaceId: z.uuid('must be the id of a workspace') }),
+      body: z.object({
+        workspaceId: withExample(
+          z.uuid('must be the id of a workspace'),
+          '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5',
+        ),
+      }),
       success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
       async handle({ principal, body: { workspaceId }, res }) {
         const { id, userId, expiresAt } = await moveSession(prisma, principal, workspaceId)

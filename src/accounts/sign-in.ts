@@ -1,13 +1,15 @@
 /** The common part of all ways to sign in: the permission check, and the response with a session cookie. */
+
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import type { Config } from '../config.ts'
 import type { AddressLimits } from '../http/address-limits.ts'
 import { noteCaller } from '../http/audit.ts'
+import { timestamp, uuid } from '../http/fields.ts'
 import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
 import type { Browser, Opened, SessionLimits } from './sessions.ts'
 
-export const opened = z.object({ id: z.string(), expiresAt: z.string() })
+export const opened = z.object({ id: uuid, expiresAt: timestamp })
 
 /** `workspaceId` of a sign-in. */
 export const signInWorkspace = z

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
 import type { Searches } from '../db/searches.ts'
+import { like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { nextPageToken, nothing, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
@@ -11,17 +12,17 @@ const KEYS = '/v0/workspaces/:workspaceId/keys'
 
 const time = z.string().nullable()
 const keyRecord = z.object({
-  id: z.string(),
-  name: z.string(),
-  publicKey: z.string(),
+  id: uuid,
+  name: like('website'),
+  publicKey: like('5f0c2b7be1d94a30a7e6'),
   user: z
-    .object({ id: z.string(), name: z.string() })
+    .object({ id: userId, name: like('Ada') })
     .nullable()
     .describe('The user it acts for; null if it acts for no user.'),
-  scopes: z.array(z.string()),
+  scopes: withExample(z.array(z.string()), ['org:files:read', 'org:groups:read']),
   maxUses: z.number().nullable(),
-  uses: z.number().describe('Counted only if uses are limited.'),
-  createdAt: z.string(),
+  uses: like(0).describe('Counted only if uses are limited.'),
+  createdAt: timestamp,
   expiresAt: time,
   revokedAt: time,
   lastUsedAt: time.describe('To the minute; null if the key was never used.'),

@@ -3,6 +3,7 @@ import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { readUsage } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
+import { like, timestamp, withExample, workspaceId } from '../http/fields.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import { pageOf, visibleText } from '../http/shapes.ts'
@@ -11,15 +12,15 @@ import { renameWorkspace } from './workspaces.ts'
 
 const TAG = 'Workspaces'
 export const ROLES = ['owner', 'member', 'viewer'] as const
-const workspaceName = visibleText(255)
+const workspaceName = withExample(visibleText(255), 'catalogues')
 
 const workspaceRecord = z.object({
-  id: z.string(),
-  name: z.string(),
-  createdAt: z.string(),
+  id: workspaceId,
+  name: like('catalogues'),
+  createdAt: timestamp,
   plan: planRecord,
   role: z.enum(ROLES).describe('The role of the key’s user.'),
-  usage: z.object({ files: z.number(), bytes: z.number() }).describe('Its files on both networks.'),
+  usage: z.object({ files: like(128), bytes: like(734_003_200) }).describe('Its files on both networks.'),
 })
 const one = z.object({ data: workspaceRecord })
 

@@ -1,6 +1,8 @@
 /** The instance routes, for its admins. None accepts an agent's token. */
+
 import { z } from 'zod'
 import { COUNT_LIMIT, STATEMENTS } from '../health/database-metrics.ts'
+import { like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import { healthRoutes } from './health-routes.ts'
@@ -12,7 +14,7 @@ export function adminRoutes(services: AdminServices): Route[] {
 }
 
 const CACHE_MS = 2000
-const kept = z.object({ files: z.number(), bytes: z.number() })
+const kept = z.object({ files: like(4096), bytes: like(21_474_836_480) })
 
 /** The totals of the instance; the list of workspaces has the totals of each. */
 function usageRoutes({ pool }: AdminServices): Route[] {

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { COUNT_LIMIT } from '../health/database-metrics.ts'
 import { readQueues } from '../health/queues.ts'
+import { like, timestamp, uuid } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
-import { pageOf, paging, readPageToken, toPage } from '../http/shapes.ts'
+import { noNextPage, pageOf, paging, readPageToken, toPage } from '../http/shapes.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import type { Finding } from '../lib/readiness.ts'
 import { redactTokens } from '../log.ts'
@@ -13,7 +14,7 @@ const CACHE_MS = 2000
 const STATUSES = ['ok', 'degraded', 'down'] as const
 const part = z.object({ status: z.enum(STATUSES), detail: z.string().optional() })
 const finding = part.extend({
-  name: z.string(),
+  name: like('database'),
   cause: z.string().optional().describe('The component’s own message.'),
   advice: z.string().optional().describe('What to do.'),
 })
@@ -22,14 +23,14 @@ const slots = z
   .describe('How many operations of each queue it runs at a time.')
 
 const workerRecord = z.object({
-  id: z.string(),
+  id: uuid,
   version: z
     .string()
     .nullable()
     .describe('The version of Berth; null if the worker is older than this field.'),
-  isAlive: z.boolean().describe('Whether it sent a heartbeat within the last 15 seconds.'),
-  startedAt: z.string(),
-  seenAt: z.string(),
+  isAlive: like(true).describe('Whether it sent a heartbeat within the last 15 seconds.'),
+  startedAt: timestamp,
+  seenAt: timestamp,
   slots,
   parts: z.record(z.string(), part).describe('As reported by its own `/readyz`.'),
 })
@@ -76,8 +77,8 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
             queues: z.array(
               z.object({
                 name: z.enum(QUEUES),
-                queued: z.number().describe(`${COUNT_LIMIT} of a kind means that many or more.`),
-                running: z.number(),
+                queued: like(3).describe(`${COUNT_LIMIT} of a kind means that many or more.`),
+                running: like(12),
                 oldestSeconds: z
                   .number()
                   .nullable()
@@ -91,7 +92,7 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
                   ),
               }),
             ),
-            next_page_token: z.string(),
+            next_page_token: noNextPage,
           }),
         }),
       },

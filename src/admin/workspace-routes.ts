@@ -3,6 +3,7 @@ import { planRecord, toPlanRecord } from '../accounts/plans.ts'
 import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
 import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
+import { apiKey, like, timestamp, withExample, workspaceId } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import {
   nextPageToken,
@@ -19,18 +20,18 @@ import { type AdminServices, TAG } from './services.ts'
 const WORKSPACES = '/v0/admin/workspaces'
 const WORKSPACE = `${WORKSPACES}/:id`
 const params = z.object({ id: pathId })
-const name = visibleText(255)
-const plan = text(255)
+const name = withExample(visibleText(255), 'catalogues')
+const plan = withExample(text(255), 'pro')
 
 const workspaceRecord = z.object({
-  id: z.string(),
-  name: z.string(),
-  plan: z.string(),
-  createdAt: z.string(),
+  id: workspaceId,
+  name: like('catalogues'),
+  plan: like('pro'),
+  createdAt: timestamp,
   usage: z.object({
-    files: z.number(),
-    bytes: z.number().describe('Total size of the content on both networks.'),
-    agents: z.number().describe(`${AGENT_COUNT_LIMIT} means that many or more.`),
+    files: like(128),
+    bytes: like(734_003_200).describe('Total size of the content on both networks.'),
+    agents: like(3).describe(`${AGENT_COUNT_LIMIT} means that many or more.`),
   }),
 })
 const one = z.object({ data: workspaceRecord })
@@ -130,12 +131,18 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       body: z.object({
         name,
         plan: plan.default('free'),
-        owner: name.describe('The name of a user, who is created if no user has that name.'),
+        owner: withExample(name, 'Ada').describe(
+          'The name of a user, who is created if no user has that name.',
+        ),
       }),
       success: {
         status: 201,
         description: 'The workspace, with the token of the key. It is shown only once.',
-        body: z.object({ data: workspaceRecord.extend({ token: z.string() }) }),
+        body: z.object({
+          data: workspaceRecord.extend({
+            token: apiKey,
+          }),
+        }),
       },
       errors: [409],
       async handle({ body }) {

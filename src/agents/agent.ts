@@ -1,10 +1,12 @@
 /** The agent's row, and how to find it. */
+
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { type AgentRow, findByAgentId, findByRowId, lockAgentRow } from '../db/statements/agents.ts'
 import { type ApiError, contractError, messages, notFound } from '../errors.ts'
+import { agentId, contentCid, engineVersion, like, timestamp, userId, withExample } from '../http/fields.ts'
 import { grants, type Principal } from '../http/principal.ts'
 import { text, visibleText } from '../http/shapes.ts'
 
@@ -53,7 +55,7 @@ export const newGatewayToken = (): string => randomUUID()
  */
 const BANNED = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069<>"`\\]/u
 
-const name = visibleText(100)
+const name = withExample(visibleText(100), 'Librarian')
   .refine(
     (value) => !BANNED.test(value),
     'must not contain control characters, line breaks, characters that change the text direction, or any of < > " ` \\',
@@ -68,7 +70,7 @@ export const names = z.object({
   name: name.describe(
     'At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \\.',
   ),
-  description: text(10_000).nullable(),
+  description: withExample(text(10_000), 'Keeps the catalogue.').nullable(),
   vibe: text(200).nullable(),
   emoji: text(32).nullable(),
 })
@@ -79,20 +81,21 @@ export const NAMES = names.keyof().options
 export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
   Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
 
+export const gatewayToken = like('5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77')
+
 /** The agent as clients see it. */
 export const agentRecord = z.object({
-  agentId: z.string(),
-  userId: z.string(),
+  agentId,
+  userId,
   ...names.shape,
-  gatewayToken: z
-    .string()
+  gatewayToken: gatewayToken
     .nullable()
     .describe(
       'Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens.',
     ),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-  status: z.enum(['starting', 'running', 'not_running']),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  status: withExample(z.enum(['starting', 'running', 'not_running']), 'running'),
   statusReason: z
     .string()
     .nullable()
@@ -103,7 +106,7 @@ export const agentRecord = z.object({
     .string()
     .nullable()
     .describe('When its workspace was last saved as its newest snapshot, or found unchanged since.'),
-  snapshotCid: z.string().nullable().describe('Its newest snapshot.'),
+  snapshotCid: contentCid.nullable().describe('Its newest snapshot.'),
   fileManifest: z
     .string()
     .nullable()
@@ -112,8 +115,8 @@ export const agentRecord = z.object({
         'more, the last line begins with `…`. Null except in responses for a single agent.',
     ),
   snapshotsUpdatedAt: z.string().nullable().describe('When its newest snapshot was taken.'),
-  engine: z.string(),
-  agentVersion: z.string().describe('Version of the engine.'),
+  engine: like('openclaw'),
+  agentVersion: engineVersion.describe('Version of the engine.'),
 })
 export type AgentRecord = z.output<typeof agentRecord>
 const FIELDS = agentRecord.keyof().options

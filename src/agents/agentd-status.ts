@@ -1,6 +1,8 @@
 /** The current state of an agent and its log, from its agentd. The response is untrusted: it is checked and bounded. */
+
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
+import { like, timestamp } from '../http/fields.ts'
 import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 
 /** The last twenty lines of 2000 characters, each of which may take six bytes in JSON, plus a margin. */
@@ -78,10 +80,10 @@ export async function readStatus(
 export const SHOWN_LINES = 100
 
 export const logLine = z.object({
-  timestamp: z.string().max(40),
+  timestamp: timestamp.max(40),
   level: z.enum(['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']),
-  source: z.string().max(200),
-  message: z.string(),
+  source: like('gateway').max(200),
+  message: like('http server listening'),
 })
 export const logLines = z.object({ lines: z.array(logLine).max(SHOWN_LINES) })
 export type LogLine = z.output<typeof logLine>

@@ -3,6 +3,8 @@ import type { Request, Response } from 'express'
 import { z } from 'zod'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
+import { exampleOfShape } from '../http/docs/example.ts'
+import { like, timestamp, uuid } from '../http/fields.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
 import { pageOf, paging, readPageToken, text, time, toPage } from '../http/shapes.ts'
@@ -40,21 +42,21 @@ const filters = {
 
 const nullable = z.string().nullable()
 const entry = z.object({
-  id: z.string(),
-  createdAt: z.string(),
+  id: uuid,
+  createdAt: timestamp,
   workspaceId: nullable.describe('Null if the action belongs to no workspace.'),
   via: z
     .enum(['key', 'session', 'gateway', 'platform', 'link', 'nobody', 'terminal'])
     .describe(
       'The credential: an API key, a dashboard session, a token of an agent, a link (signed URL, login link or invitation), none, or `npx berth`.',
     ),
-  user: z.object({ id: z.string(), name: nullable }).nullable(),
+  user: z.object({ id: uuid, name: nullable }).nullable(),
   keyId: nullable,
   agentId: nullable.describe('The agent that the token belongs to.'),
-  action: z.string(),
+  action: like('createSecret'),
   method: nullable,
   route: nullable.describe('The pattern of the path.'),
-  resource: z.string(),
+  resource: like('secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26'),
   status: z
     .number()
     .nullable()
@@ -70,7 +72,7 @@ const success = {
   status: 200,
   description: 'A page of entries, newest first.',
   body: pageOf('entries', entry),
-  lines: JSON_LINES,
+  lines: { mediaType: JSON_LINES, body: like(`${JSON.stringify(exampleOfShape(entry))}\n`) },
 }
 
 type Row = Awaited<ReturnType<typeof listAudit>>[number]

@@ -1,13 +1,15 @@
 /** `GET /v0/events`: the events of a workspace, live or starting after an id. */
+
 import type { Response } from 'express'
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import { readEventSpan, readEvents } from '../db/statements/events.ts'
 import { ApiError, badRequest } from '../errors.ts'
+import { eventStream } from '../http/docs/example.ts'
 import { openEventStream } from '../http/event-stream.ts'
 import { type Route, route } from '../http/route.ts'
 import { time } from '../http/shapes.ts'
-import { type StoredEvent, toEvent } from './event.ts'
+import { eventView, type StoredEvent, toEvent } from './event.ts'
 import { idAt } from './partitions.ts'
 import { type EventTail, type StreamedEvent, toStreamed } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
@@ -68,7 +70,7 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       success: {
         status: 200,
         description: 'Events, each named after its type.',
-        mediaType: 'text/event-stream',
+        ...eventStream(['group.created', eventView]),
       },
       errors: [410],
       async handle({ principal, query: { after, from: time, ...filter }, req, res, signal }) {

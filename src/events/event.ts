@@ -1,7 +1,9 @@
 /** The shape of an event: as stored, and as sent to clients and webhooks. */
+
 import { z } from 'zod'
 import type { Connection } from '../db/pool.ts'
 import type { EventRow } from '../db/statements/events.ts'
+import { like, timestamp, uuid, workspaceId } from '../http/fields.ts'
 
 /** A stored event: a row of the table `event`. */
 export interface StoredEvent {
@@ -31,11 +33,11 @@ export type FanOut = (tx: Connection, events: StoredEvent[]) => Promise<void>
 
 /** An event in the form that clients read: in the stream, in pages and in webhooks. */
 export const eventView = z.object({
-  id: z.string(),
-  type: z.string(),
-  createdAt: z.string(),
-  workspaceId: z.string(),
-  resource: z.object({ type: z.string(), id: z.string() }),
+  id: like('1816211578880123'),
+  type: like('group.created'),
+  createdAt: timestamp,
+  workspaceId,
+  resource: z.object({ type: like('group'), id: uuid }),
   data: z.record(z.string(), z.unknown()),
 })
 

@@ -1,9 +1,11 @@
 /** The entries of a folder that a workspace keeps, read from the node's own blocks. */
+
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
+import { contentCid, like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
@@ -23,8 +25,8 @@ const MAX_NAMES = 1_048_576
 const MAX_PATH = 4096
 
 const entry = z.object({
-  name: z.string().describe('Percent-escaped if it is not UTF-8.'),
-  cid: z.string(),
+  name: like('cover.png').describe('Percent-escaped if it is not UTF-8.'),
+  cid: contentCid,
   type: z
     .enum(['file', 'directory', 'other'])
     .describe('`other`: a link, or content that is not a UnixFS file.'),

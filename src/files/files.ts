@@ -1,4 +1,5 @@
 /** Files: pinned content. Everything here is read from PostgreSQL; no response waits for an IPFS node. */
+
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
@@ -6,6 +7,7 @@ import type { Searches } from '../db/searches.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
+import { like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import {
   cid,
@@ -57,7 +59,7 @@ const fileQuery = z.object({
 const filePage = z.object({
   data: z.object({
     files: z.array(fileRecord),
-    next_page_token: z.string().describe('Empty on the last page.'),
+    next_page_token: like('').describe('Empty on the last page.'),
   }),
 })
 

@@ -1,4 +1,5 @@
 /** Groups of files. A group and its files are on one network; a file is in at most one group. */
+
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { isForeignKeyViolation } from '../db/database-errors.ts'
@@ -8,6 +9,7 @@ import type { Searches } from '../db/searches.ts'
 import { findGroup, GROUP_COLUMNS, insertGroup, takeFilesOut, updateGroup } from '../db/statements/groups.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { notFound } from '../errors.ts'
+import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
 import {
@@ -25,14 +27,14 @@ import {
 import type { Network } from '../storage/port.ts'
 
 const groupRecord = z.object({
-  id: z.string(),
-  name: z.string(),
+  id: uuid,
+  name: like('Catalogues'),
   is_public: z.boolean(),
-  created_at: z.string(),
+  created_at: timestamp,
 })
 type GroupRecord = z.output<typeof groupRecord>
 
-const name = visibleText(255)
+const name = withExample(visibleText(255), 'Catalogues')
 
 const newGroup = z.object({ name, is_public: z.boolean().default(false) })
 

@@ -21,7 +21,7 @@ const textMap = <V extends z.ZodType<string | null>>(
       }
       return input
     },
-    z.record(key, value),
+    z.record(key, value).meta({ examples: [{ season: 'spring' }] }),
   )
 
 /** Metadata of a file: at most ten pairs of strings. */

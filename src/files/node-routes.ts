@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { messages, unavailable } from '../errors.ts'
+import { like, withExample } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
@@ -21,10 +22,12 @@ export function nodeRoutes(workers: WorkerStatus): Route[] {
         body: z.object({
           data: z.object({
             driver: z.enum(['kubo', 'embedded']),
-            agent: z.string(),
-            peer_id: z.string().nullable(),
-            addresses: z.array(z.string()),
-            repo_bytes: z.number().nullable(),
+            agent: like('kubo/0.43.0'),
+            peer_id: like('12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp').nullable(),
+            addresses: withExample(z.array(z.string()), [
+              '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp',
+            ]),
+            repo_bytes: like(734_003_200).nullable(),
           }),
         }),
       },

@@ -1,9 +1,11 @@
 /** Routes of the API before v3, which scripts still use: pinning by hash, listing pins, and unpinning. */
+
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
 import { escapeLike, isoTime } from '../db/statements/statement.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
+import { contentCid, keyvaluePairs, like, timestamp, userId, uuid } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { cid, limit, network, text, time } from '../http/shapes.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
@@ -64,16 +66,16 @@ const pinListQuery = z.object({
 })
 
 const pinRow = z.object({
-  id: z.string(),
-  ipfs_pin_hash: z.string(),
-  size: z.number(),
-  user_id: z.string().nullable(),
-  date_pinned: z.string(),
+  id: uuid,
+  ipfs_pin_hash: contentCid,
+  size: like(104),
+  user_id: userId.nullable(),
+  date_pinned: timestamp,
   date_unpinned: z.null(),
-  metadata: z.object({ name: z.string().nullable(), keyvalues: z.record(z.string(), z.string()) }),
+  metadata: z.object({ name: z.string().nullable(), keyvalues: keyvaluePairs }),
   regions: z.array(z.object({})).describe('Empty: Berth keeps one copy.'),
-  mime_type: z.string(),
-  number_of_files: z.number(),
+  mime_type: like('application/json'),
+  number_of_files: like(1),
 })
 
 /** Operations on files by their CID, for the older API. */
@@ -95,10 +97,10 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
         status: 200,
         description: 'The pin request.',
         body: z.object({
-          id: z.string(),
-          ipfsHash: z.string(),
-          status: z.string(),
-          name: z.string().nullable(),
+          id: uuid,
+          ipfsHash: contentCid,
+          status: like('prechecking'),
+          name: like('token 1').nullable(),
         }),
       },
       errors: [404, 507],
@@ -158,7 +160,7 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
       scope: 'org:files:write',
       params: z.object({ hash: cid.describe('The CID.') }),
       query: z.object({ network: NETWORK }),
-      success: { status: 200, description: '`OK`', mediaType: 'text/plain' },
+      success: { status: 200, description: '`OK`', mediaType: 'text/plain', body: z.literal('OK') },
       errors: [404],
       async handle({ principal: { workspaceId }, params, query, res }) {
         const canonical = canonicalCid(parseCid(params.hash, 'hash'))

@@ -2,9 +2,11 @@
  * Signatures of content: what the owner of a file signed with a wallet (EIP-712), for others to check. Berth stores
  * them and only checks their form: verifying would need the date in the signed message, which is not sent.
  */
+
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { ApiError, notFound } from '../errors.ts'
+import { contentCid, like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, nothing } from '../http/shapes.ts'
 import { canonicalCid, parseCid } from './cid.ts'
@@ -14,15 +16,19 @@ const PATH = '/v3/files/:network/signature/:cid'
 
 const params = z.object({ network, cid: z.string().describe('The CID, in any spelling.') })
 /** 65 bytes from a key pair, more from a contract wallet. */
-const signature = z
-  .string()
-  .regex(/^0x([0-9a-fA-F]{2}){64,2048}$/, 'must be 0x and 64 to 2048 bytes in hexadecimal')
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'must be 0x and 20 bytes in hexadecimal')
+const signature = like(`0x${'1ba6c2a8412dc9b0be37b013ea5bddd9'.repeat(4)}`).regex(
+  /^0x([0-9a-fA-F]{2}){64,2048}$/,
+  'must be 0x and 64 to 2048 bytes in hexadecimal',
+)
+const address = like('0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc').regex(
+  /^0x[0-9a-fA-F]{40}$/,
+  'must be 0x and 20 bytes in hexadecimal',
+)
 
 export const signatureRecord = z.object({
-  cid: z.string().describe('The CID as requested.'),
-  signature: z.string(),
-  address: z.string().describe('The wallet that signed, according to its owner.'),
+  cid: contentCid.describe('The CID as requested.'),
+  signature,
+  address: address.describe('The wallet that signed, according to its owner.'),
 })
 const success = { status: 200, description: 'The signature.', body: z.object({ data: signatureRecord }) }
 

@@ -3,12 +3,14 @@
  * single step: with A → B and B → C, A is served from B. A swap outlives its files: the gateway checks what it may
  * serve.
  */
+
 import type { CID } from 'multiformats/cid'
 import { z } from 'zod'
 import { lock } from '../db/advisory-locks.ts'
 import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import { checkSwap, insertSwap, installSwaps, listSwaps, newestSwap } from '../db/statements/gateways.ts'
 import { badRequest, forbidden, notFound } from '../errors.ts'
+import { contentCid, timestamp } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
@@ -26,19 +28,19 @@ const olderParams = z
 const swapRequest = z
   .object({
     swap_cid: cid.optional().describe('The CID to serve from now on: a file of the same network.'),
-    swapCid: cid.optional().describe('The same as `swap_cid`.'),
+    swapCid: z.string().meta({ format: 'cid' }).optional().describe('The same as `swap_cid`.'),
   })
   .meta(oneOrMore('swap_cid', 'swapCid'))
 
 /** A change of a swap (contract 2.2). */
 export const swapEntry = z.object({
-  mapped_cid: z.string().nullable().describe('The CID that it was swapped to; null if the swap was removed.'),
-  created_at: z.string().describe('UTC, with microseconds.'),
+  mapped_cid: contentCid.nullable().describe('The CID that it was swapped to; null if the swap was removed.'),
+  created_at: timestamp.describe('UTC, with microseconds.'),
 })
 type SwapEntry = z.output<typeof swapEntry>
 
 /** The same for the older path. */
-const olderEntry = z.object({ mappedCid: z.string().nullable(), createdAt: z.string() })
+const olderEntry = z.object({ mappedCid: contentCid.nullable(), createdAt: timestamp })
 
 const historyQuery = z.object({
   domain: z

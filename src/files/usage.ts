@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import { readUsage } from '../db/statements/files.ts'
+import { like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 
 const TAG = 'Usage'
@@ -42,9 +43,9 @@ export function usageRoutes(pool: Pool): Route[] {
         status: 200,
         description: 'The totals.',
         body: z.object({
-          pin_count: z.number(),
-          pin_size_total: z.number().describe('Bytes of content.'),
-          pin_size_with_replications_total: z.number().describe('Same value: Berth keeps one copy.'),
+          pin_count: like(128),
+          pin_size_total: like(734_003_200).describe('Bytes of content.'),
+          pin_size_with_replications_total: like(734_003_200).describe('Same value: Berth keeps one copy.'),
         }),
       },
       async handle({ principal }) {
@@ -66,10 +67,12 @@ export function usageRoutes(pool: Pool): Route[] {
         description: 'Both networks together.',
         body: z.object({
           data: z.object({
-            plan: z.string(),
-            files: z.number(),
-            bytes: z.number(),
-            limit_bytes: z.number().nullable().describe('The plan’s total storage; null for no limit.'),
+            plan: like('pro'),
+            files: like(128),
+            bytes: like(734_003_200),
+            limit_bytes: like(1_099_511_627_776)
+              .nullable()
+              .describe('The plan’s total storage; null for no limit.'),
             max_file_bytes: z
               .number()
               .nullable()

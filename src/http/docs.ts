@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib'
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import { type Document, PAGE_POLICY, renderPage } from './docs/page.ts'
+import { withExample } from './fields.ts'
 import { openApiDocument } from './openapi.ts'
 import { type Route, route } from './route.ts'
 
@@ -27,7 +28,11 @@ export function documentRoutes(
       summary: 'Get this API as an OpenAPI 3.1 document',
       scope: null,
       origins: 'any',
-      success: { status: 200, description: 'The document.', body: z.looseObject({}) },
+      success: {
+        status: 200,
+        description: 'The document.',
+        body: withExample(z.looseObject({}), { openapi: '3.1.0', paths: {} }),
+      },
       otherSuccess: UNCHANGED,
       async handle({ req, res }) {
         sendDocument(req, res)

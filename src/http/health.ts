@@ -1,8 +1,27 @@
 import { z } from 'zod'
 import type { Readiness } from '../lib/readiness.ts'
+import { withExample } from './fields.ts'
 import { type Route, route } from './route.ts'
 
 const part = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() })
+
+const report = z.object({
+  status: z.enum(['ok', 'degraded', 'down']),
+  parts: z.object({
+    database: part,
+    queue: part,
+    schema: part,
+    disk: part,
+    host: part,
+    dispatcher: part,
+    workers: part,
+    ipfs: part,
+    ipfs_private: part,
+    docker: part.optional(),
+    kubernetes: part.optional(),
+    processes: part.optional(),
+  }),
+})
 
 /** `/healthz`: the process runs. `/readyz`: the process can do its work. */
 export function healthRoutes(readiness: Readiness): Route[] {
@@ -29,28 +48,16 @@ export function healthRoutes(readiness: Readiness): Route[] {
       success: {
         status: 200,
         description: 'Ready, or `degraded` if another component is unhealthy.',
-        body: z.object({
-          status: z.enum(['ok', 'degraded', 'down']),
-          parts: z.object({
-            database: part,
-            queue: part,
-            schema: part,
-            disk: part,
-            host: part,
-            dispatcher: part,
-            workers: part,
-            ipfs: part,
-            ipfs_private: part,
-            docker: part.optional(),
-            kubernetes: part.optional(),
-            processes: part.optional(),
-          }),
-        }),
+        body: report,
       },
       errors: [503],
+      otherFailure: {
+        status: 503,
+        body: report.extend({ status: withExample(report.shape.status, 'down') }),
+      },
       async handle() {
-        const report = await readiness.read()
-        return { status: report.status === 'down' ? 503 : 200, body: report }
+        const body = await readiness.read()
+        return { status: body.status === 'down' ? 503 : 200, body }
       },
     }),
   ]

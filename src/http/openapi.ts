@@ -1,7 +1,7 @@
 /** Generates the OpenAPI 3.1 document from the declarations of the routes. */
 import { z } from 'zod'
 import { components, headerRefs, requestHeaders } from './docs/components.ts'
-import { examples } from './docs/examples.ts'
+import { exampleOf, type JsonSchema } from './docs/example.ts'
 import { INTRODUCTION, PARAMETERS, TAGS } from './docs/prose.ts'
 import { isPinningService } from './error-handler.ts'
 import type { Route } from './route.ts'
@@ -74,7 +74,7 @@ function operation(route: Route): Json {
       requestBody: {
         required: !body.safeParse(undefined).success,
         content: {
-          'application/json': { schema: jsonSchema(body, 'input'), example: examples[id]?.request },
+          'application/json': content(body, 'input'),
         },
       },
     }),
@@ -82,7 +82,7 @@ function operation(route: Route): Json {
       requestBody: {
         required: true,
         content: {
-          [stream.mediaType]: { schema: jsonSchema(stream.schema, 'input'), example: examples[id]?.request },
+          [stream.mediaType]: content(stream.schema, 'input'),
         },
       },
     }),
@@ -92,6 +92,15 @@ function operation(route: Route): Json {
       ...failures(route),
     },
   }
+}
+
+/** The schema and the example of a body. Only the body has an example in the document, not each of its fields. */
+function content(shape: z.ZodType, io: 'input' | 'output'): Json {
+  const schema = jsonSchema(shape, io)
+  const withoutExamples = JSON.stringify(schema, (key, value) =>
+    key === 'examples' && Array.isArray(value) ? undefined : value,
+  )
+  return { schema: JSON.parse(withoutExamples), example: exampleOf(schema as JsonSchema) }
 }
 
 /** The JSON Schema of a shape, before (`input`) or after (`output`) its transformations. */
@@ -153,8 +162,8 @@ function parameterSchema(input: Json, output: Json): Json {
   return pattern === undefined ? schema : { ...schema, pattern }
 }
 
-function success({ id, scope, operation }: Route, success: Route['success']): Json {
-  const { response, others, lines } = examples[id] ?? {}
+function success({ scope, operation }: Route, success: Route['success']): Json {
+  const { lines } = success
   const mediaType = success.mediaType ?? (success.body && 'application/json')
   return {
     description: success.description,
@@ -165,11 +174,8 @@ function success({ id, scope, operation }: Route, success: Route['success']): Js
     ),
     ...(mediaType && {
       content: {
-        [mediaType]: {
-          schema: success.body ? jsonSchema(success.body, 'output') : { type: 'string' },
-          example: others?.[success.status] ?? response,
-        },
-        ...(success.lines && { [success.lines]: { schema: { type: 'string' }, example: lines } }),
+        [mediaType]: content(success.body ?? z.string(), 'output'),
+        ...(lines && { [lines.mediaType]: content(lines.body, 'output') }),
       },
     }),
   }
@@ -186,16 +192,17 @@ function failures(route: Route): Json {
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation) statuses.add(422)
-  const failureExamples = examples[route.id]?.failures ?? {}
+  const { otherFailure } = route
   return Object.fromEntries(
     [...statuses].sort().map((status) => {
       const name = isPinningService(route.path) ? 'PinningService' : status
-      if (!(status in failureExamples)) return [status, { $ref: `#/components/responses/${name}` }]
+      if (status !== otherFailure?.status) return [status, { $ref: `#/components/responses/${name}` }]
       const { description } = components.responses[status] as Json
-      const body = route.otherFailure?.status === status ? route.otherFailure.body : route.success.body
-      const schema = jsonSchema(body ?? z.unknown(), 'output')
-      const content = { 'application/json': { schema, example: failureExamples[status] } }
-      return [status, { description, headers: headerRefs('X-Request-Id'), content }]
+      const json = content(otherFailure.body, 'output')
+      return [
+        status,
+        { description, headers: headerRefs('X-Request-Id'), content: { 'application/json': json } },
+      ]
     }),
   )
 }

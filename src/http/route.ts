@@ -103,13 +103,19 @@ export interface Route {
   /** A body that the handler reads from `req` itself: its media type and, for the OpenAPI document, its parts. */
   stream?: { mediaType: string; schema: Schema }
   /**
-   * The status and schema of success, and the media type if it is not JSON; `lines` is an alternative media type of
-   * JSON lines or events.
+   * The status and schema of success, and the media type if it is not JSON; `lines` is an alternative of JSON lines or
+   * events.
    */
-  success: { status: number; description: string; body?: Schema; mediaType?: string; lines?: string }
+  success: {
+    status: number
+    description: string
+    body?: Schema
+    mediaType?: string
+    lines?: { mediaType: string; body: Schema }
+  }
   /** Another success response, with its own body or none. */
   otherSuccess?: { status: number; description: string; body?: Schema }
-  /** An error response whose body has more fields than `error`; the contract has one. */
+  /** An error response with a body of its own. */
   otherFailure?: { status: number; body: Schema }
   /** Error statuses in addition to those of every route of its kind. */
   errors?: number[]

@@ -4,6 +4,7 @@ import { badRequest } from '../errors.ts'
 import { isUuid } from '../lib/read.ts'
 import { isVisible } from '../lib/visible.ts'
 import '../lib/zod-messages.ts'
+import { contentCid, like } from './fields.ts'
 
 /** Text that PostgreSQL can store: no NUL, no half of a surrogate pair. */
 export const text = (max: number) =>
@@ -26,7 +27,7 @@ export const optionalName = (max: number) =>
   text(max).refine((name) => name === '' || isVisible(name), HAS_VISIBLE)
 
 /** A CID in any version and multibase. The OpenAPI document declares the format; `files/cid.ts` parses it. */
-export const cid = z.string().meta({ format: 'cid' })
+export const cid = contentCid.meta({ format: 'cid' })
 
 /** For the OpenAPI document: an object must have one of these fields. */
 export const oneOrMore = (...names: readonly string[]) => ({
@@ -94,9 +95,12 @@ export const paging = (fallback: number, max: number) => ({
   pageToken: pageToken.optional(),
 })
 
+/** `next_page_token` of the last page. */
+export const noNextPage = like('')
+
 /** The body of a list: `{"data": {"<name>": […], "next_page_token": "…"}}`. */
 export const pageOf = (name: string, item: z.ZodType) =>
-  z.object({ data: z.object({ [name]: z.array(item), next_page_token: z.string() }) })
+  z.object({ data: z.object({ [name]: z.array(item), next_page_token: noNextPage }) })
 
 /**
  * A page of a list, in the format of {@link pageOf}. @param found one item more than `limit` if another page follows.

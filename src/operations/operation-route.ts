@@ -5,13 +5,17 @@
  */
 import { z } from 'zod'
 import { contractError } from '../errors.ts'
+import { uuid, withExample } from '../http/fields.ts'
 import type { Declared, Route, Schema } from '../http/route.ts'
 import { type InputOf, OPERATION_STATES, type ResultOf } from './catalog.ts'
 import { noSubject, type Subject, type SubjectKind } from './enqueue.ts'
 import type { Finished, Operations } from './operations.ts'
 
 /** The operation in a response that does not wait for its end. */
-export const startedOperation = z.object({ id: z.string(), state: z.enum(OPERATION_STATES) })
+export const startedOperation = z.object({
+  id: uuid,
+  state: withExample(z.enum(OPERATION_STATES), 'running'),
+})
 
 const successful = z.object({ success: z.literal(true) })
 

@@ -2,7 +2,9 @@ import type { Response } from 'express'
 import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
+import { eventStream } from '../http/docs/example.ts'
 import { openEventStream } from '../http/event-stream.ts'
+import { like, timestamp, uuid } from '../http/fields.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, requireScope, route } from '../http/route.ts'
 import { order, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
@@ -13,9 +15,9 @@ import { findOperation, listOperations, type Versioned, view } from './operation
 import type { Operations } from './operations.ts'
 
 const operationView = z.object({
-  id: z.string(),
+  id: uuid,
   kind: z.enum(OPERATION_KINDS),
-  target: z.string().describe('The id of its subject: a file or an agent.'),
+  target: uuid.describe('The id of its subject: a file or an agent.'),
   target_name: z
     .string()
     .nullable()
@@ -23,13 +25,13 @@ const operationView = z.object({
       'The name of that file or agent; for a file without a name, its CID. Null if it no longer exists.',
     ),
   state: z.enum(OPERATION_STATES),
-  step: z.string().nullable().describe('Its current step, or its last step if it has ended.'),
+  step: like('retrieving').nullable().describe('Its current step, or its last step if it has ended.'),
   progress: z.record(z.string(), z.unknown()).nullable(),
-  attempts: z.number(),
+  attempts: like(1),
   error: z.string().nullable(),
   error_code: z.string().nullable().describe('Why it or its last attempt failed.'),
-  created_at: z.string(),
-  started_at: z.string().nullable(),
+  created_at: timestamp,
+  started_at: timestamp.nullable(),
   next_attempt_at: z.string().nullable().describe('When a queued operation is due.'),
   finished_at: z.string().nullable(),
 })
@@ -140,7 +142,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       success: {
         status: 200,
         description: 'Events, each with an operation as its data.',
-        mediaType: 'text/event-stream',
+        ...eventStream(['operation', operationView]),
       },
       errors: [404],
       async handle({ principal, params, req, res, signal }) {

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
 import { messages, notFound } from '../errors.ts'
+import { eventView } from '../events/event.ts'
 import { EVENT_TYPES } from '../events/event-types.ts'
+import { exampleOfShape } from '../http/docs/example.ts'
+import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { type Declared, type Route, route, type Schema } from '../http/route.ts'
 import { nothing, oneOrMore, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
@@ -31,9 +34,10 @@ const families = [...new Set(EVENT_TYPES.map((type) => `${type.split('.')[0]}.*`
 const PATTERNS = ['*', ...families, ...EVENT_TYPES] as const
 const STATES = ['pending', 'delivered', 'failed'] as const
 
-const url = text(2048).meta({ format: 'webhook-url' })
+const url = withExample(text(2048), 'https://hooks.example.com/berth').meta({ format: 'webhook-url' })
 const events = z
   .array(z.enum(PATTERNS, 'must be a type of events, such as `file.created`, `file.*` or `*`'))
+  .meta({ examples: [['pin.*', 'agent.error']] })
   .min(1, 'must name a type of events')
   .max(PATTERNS.length)
 const agentId = z.string().regex(AGENT_ID, 'must be the id of an agent').nullable()
@@ -60,12 +64,12 @@ const changes = z
   .meta(oneOrMore('url', 'events', 'agentId', 'groupId', 'enabled'))
 
 const webhookRecord = z.object({
-  id: z.string(),
-  url: z.string(),
-  events: z.array(z.string()),
+  id: uuid,
+  url: like('https://hooks.example.com/berth'),
+  events: withExample(z.array(z.string()), ['pin.*', 'agent.error']),
   agentId: z.string().nullable(),
   groupId: z.string().nullable(),
-  enabled: z.boolean(),
+  enabled: like(true),
   disabledReason: z
     .enum(['client', 'failing', 'gone', 'behind'])
     .nullable()
@@ -76,25 +80,29 @@ const webhookRecord = z.object({
     .string()
     .nullable()
     .describe('When the first of the failed attempts since the last success failed.'),
-  createdAt: z.string(),
-  updatedAt: z.string(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
 })
-const withSecret = webhookRecord.extend({ secret: z.string().describe('Shown only once.') })
+const withSecret = webhookRecord.extend({
+  secret: like('whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDtpFCLcFMaZM=').describe('Shown only once.'),
+})
 
 const deliveryRecord = z.object({
-  id: z.string().describe('`webhook-id` is `msg_` plus this id, in every attempt.'),
-  type: z.string(),
+  id: uuid.describe('`webhook-id` is `msg_` plus this id, in every attempt.'),
+  type: like('pin.pinned'),
   state: z.enum(STATES),
-  attempts: z.number(),
-  createdAt: z.string(),
-  lastAttemptAt: z.string().nullable(),
+  attempts: like(0),
+  createdAt: timestamp,
+  lastAttemptAt: timestamp.nullable(),
   nextAttemptAt: z.string().nullable(),
   endedAt: z.string().nullable(),
-  status: z.number().nullable().describe('The HTTP status of the last response; null if there was none.'),
-  response: z.string().nullable().describe('The beginning of the last response.'),
+  status: like(204).nullable().describe('The HTTP status of the last response; null if there was none.'),
+  response: like('').nullable().describe('The beginning of the last response.'),
   error: z.string().nullable().describe('Why the last attempt failed.'),
 })
-const wholeDelivery = deliveryRecord.extend({ body: z.string().describe('What is sent.') })
+const wholeDelivery = deliveryRecord.extend({
+  body: like(JSON.stringify(exampleOfShape(eventView))).describe('What is sent.'),
+})
 
 /** Only owners can manage webhooks, because webhooks receive everything in the workspace. */
 const owners = { tag: TAG, scope: 'admin', role: 'owner' } as const

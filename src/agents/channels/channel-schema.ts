@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { engineVersion, like, withExample } from '../../http/fields.ts'
 
 export const CHANNELS = ['telegram', 'slack', 'discord', 'whatsapp'] as const
 export type Channel = (typeof CHANNELS)[number]
@@ -79,16 +80,17 @@ export const channelBody = z
     appToken: z.unknown().optional().describe('Slack (`xapp-`). Unchanged if omitted.'),
     ...common,
   })
+  .meta({ examples: [{ botToken: '123456789:AAHf…', dmPolicy: 'pairing', allowFrom: ['603767951'] }] })
   .optional()
   .transform((body) => body ?? {})
 
 export const channelPath = z.object({ agentId: z.string(), channel: z.string() })
 
 const status = z.object({
-  configured: z.boolean(),
-  enabled: z.boolean(),
-  dmPolicy: z.string(),
-  allowFrom: z.array(z.string()),
+  configured: like(true),
+  enabled: like(true),
+  dmPolicy: like('pairing'),
+  allowFrom: withExample(z.array(z.string()), ['603767951']),
 })
 const bot = status.extend({ botTokenSet: z.boolean(), botTokenHint: z.string().nullable() })
 
@@ -97,7 +99,7 @@ export const channelList = z.object({
   slack: bot.extend({ appTokenSet: z.boolean(), appTokenHint: z.string().nullable() }).nullable(),
   discord: bot.nullable(),
   whatsapp: status.extend({ linked: z.boolean().describe('Whether a phone is linked.') }).nullable(),
-  version: z.string().describe('Version of the engine.'),
+  version: engineVersion.describe('Version of the engine.'),
 })
 
-export const changed = z.object({ message: z.string() })
+export const changed = z.object({ message: like('Channel telegram changed') })

@@ -1,6 +1,8 @@
 /** Skills of the hub: the format for clients, and the format of its sources. */
+
 import { z } from 'zod'
 import { ApiError, notFound } from '../../errors.ts'
+import { like, timestamp, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
 import type { SkillFile } from '../skills/files.ts'
 import { SKILL_NAME, type SkillRecord, skillRecord } from '../skills/skill-schema.ts'
@@ -30,27 +32,27 @@ export const skillJson = z.object({
 
 /** A skill of the hub. */
 const hubSkill = z.object({
-  hubSkillId: z.string(),
+  hubSkillId: like('QGJlcnRoL2pvdXJuYWw'),
   skillCid: z
     .string()
     .nullable()
     .describe('Its folder on IPFS; null if it is known only after the installation.'),
-  name: z.string(),
-  slug: z.string().describe('`@owner/name`.'),
-  description: z.string(),
+  name: like('journal'),
+  slug: like('@berth/journal').describe('`@owner/name`.'),
+  description: like('Keep a short journal of what was done and decided, so that the next session knows it.'),
   longDescription: z.string().nullable(),
-  authorName: z.string(),
+  authorName: like('Berth'),
   authorUrl: z.string().nullable(),
   authorLogoUrl: z.string().nullable(),
-  category: z.string(),
-  tags: z.array(z.string()),
+  category: like('productivity'),
+  tags: withExample(z.array(z.string()), ['memory', 'notes']),
   envVars: z.array(hubEnvVar),
   readmeUrl: z.string().nullable(),
   featured: z.boolean(),
-  installCount: z.number().int().describe('Number of libraries in this Berth that have it.'),
-  version: z.string().nullable(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
+  installCount: withExample(z.number().int(), 3).describe('Number of libraries in this Berth that have it.'),
+  version: like('1.0.0').nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
 })
 export type HubSkill = z.output<typeof hubSkill>
 

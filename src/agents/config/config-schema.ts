@@ -1,5 +1,6 @@
 import JSON5 from 'json5'
 import { z } from 'zod'
+import { like } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
 
@@ -16,11 +17,14 @@ const MAX_DEPTH = 32
 
 const NO_CONFIG = `must be a JSON object at most ${MAX_DEPTH} deep, or its text`
 
+const EXAMPLE = '{ "agents": { "defaults": { "model": { "primary": "berth/default" } } } }'
+
 /**
  * The config as text (as reading returns it) or as an object (as the CLI sends it): the JSON of an object either way.
  */
 const config = z
   .union([text(MAX_CONFIG).meta({ format: 'json-object' }), z.record(z.string(), z.unknown())], NO_CONFIG)
+  .meta({ examples: [EXAMPLE] })
   .transform((given, context) => {
     try {
       const { value, json } = typeof given === 'string' ? readText(given) : { value: given, json: undefined }
@@ -60,7 +64,9 @@ export const configToCheck = z
   .optional()
   .transform((body) => body ?? {})
 
-export const configText = z.object({ config: z.string() })
+export const configText = z.object({
+  config: like(EXAMPLE),
+})
 
 export const operatorKeys = z.object({
   keys: z
@@ -87,14 +93,14 @@ const described = {
 
 /** The part of the engine's schema at one path, under Berth's field names. */
 export const schemaPart = z.object({
-  path: z.string(),
+  path: like('agents.defaults.heartbeat'),
   schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the value, without the keys below it.'),
   ...described,
   children: z
     .array(
       z.object({
-        key: z.string().describe('`*` stands for any key, or any position in a list.'),
-        path: z.string(),
+        key: like('every').describe('`*` stands for any key, or any position in a list.'),
+        path: like('agents.defaults.heartbeat'),
         type: z.union([z.string(), z.array(z.string())]).optional(),
         required: z.boolean(),
         hasChildren: z.boolean(),
@@ -119,9 +125,9 @@ export const engineSchemaPart = z
     children: children.map(({ hint, ...child }) => ({ ...child, ...hint })),
   }))
 
-export const written = z.object({ success: z.boolean(), message: z.string() })
+export const written = z.object({ success: like(true), message: like('Config written') })
 
-export const check = z.object({ valid: z.boolean(), output: z.string().describe('The engine’s output.') })
+export const check = z.object({ valid: like(true), output: like('').describe('The engine’s output.') })
 
 function isConfig(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && isShallow(value, MAX_DEPTH)

@@ -1,7 +1,16 @@
 import { z } from 'zod'
+import { eventStream } from '../../http/docs/example.ts'
+import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
-import { conversationPath, conversations, messagesQuery, newMessage, page } from './conversation-schema.ts'
+import {
+  conversationPath,
+  conversations,
+  message,
+  messagesQuery,
+  newMessage,
+  page,
+} from './conversation-schema.ts'
 import { Conversations } from './conversations.ts'
 
 const TAG = 'Conversations'
@@ -13,6 +22,8 @@ const EVENTS =
   'result is stored. `end` comes last, with `state` `done`, `stopped` or `failed` (and `error`, from the engine or ' +
   'its model’s provider). `error` (`{"error"}`, the reason) means that the stream ended before the reply: read the ' +
   'messages, and follow it again. The stream lasts as long as the reply; comments keep it open.'
+
+const reply = eventStream(['message', message], ['end', z.object({ state: z.literal('done') })])
 
 /** Conversations with an agent, and their messages. */
 export function conversationRoutes({ agentd }: AgentServices): Route[] {
@@ -55,7 +66,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       description: 'Also stops a reply in progress.',
       scope: 'org:agents:write',
       params: conversationPath,
-      success: { status: 200, description: 'Deleted.', body: z.object({ success: z.boolean() }) },
+      success: { status: 200, description: 'Deleted.', body: z.object({ success: like(true) }) },
       async handle({ agent, params }) {
         await service.stop(agent, params.conversationId)
         await service.remove(agent, params.conversationId)
@@ -73,7 +84,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       bound: 'agentRequests',
       params: conversationPath,
       body: newMessage,
-      success: { status: 200, description: 'The reply, streamed.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The reply, streamed.', ...reply },
       errors: [409, 502],
       async handle({ agent, params, body, res, signal }) {
         await service.converse(agent, params.conversationId, { text: body.text, res, signal })
@@ -90,7 +101,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       scope: 'org:agents:read',
       bound: 'agentRequests',
       params: conversationPath,
-      success: { status: 200, description: 'The reply, streamed.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The reply, streamed.', ...reply },
       errors: [409, 502],
       async handle({ agent, params, res, signal }) {
         await service.converse(agent, params.conversationId, { res, signal })
@@ -108,7 +119,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       success: {
         status: 200,
         description: 'Whether there was a reply to stop.',
-        body: z.object({ stopped: z.boolean() }),
+        body: z.object({ stopped: like(true) }),
       },
       handle: async ({ agent, params }) => ({
         body: { stopped: await service.stop(agent, params.conversationId) },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { like, timestamp, uuid, withExample } from '../../http/fields.ts'
 
 /** A longer message belongs in a file. */
 const MAX_MESSAGE_BYTES = 65_536
@@ -11,8 +12,7 @@ export const conversationPath = z.object({
 })
 
 export const newMessage = z.object({
-  text: z
-    .string('must be text')
+  text: withExample(z.string('must be text'), 'Which books came this week?')
     .refine((text) => text.trim() !== '', 'must not be empty')
     .refine(
       (text) => Buffer.byteLength(text) <= MAX_MESSAGE_BYTES,
@@ -40,21 +40,21 @@ export const messagesQuery = z.object({
 })
 
 const conversation = z.object({
-  conversationId: z.string(),
-  title: z.string().nullable().describe('The first words of the conversation.'),
-  updatedAt: z.string().nullable(),
+  conversationId: uuid,
+  title: like('Which books came this week?').nullable().describe('The first words of the conversation.'),
+  updatedAt: timestamp.nullable(),
   isReplying: z.boolean(),
 })
 export const conversations = z.object({ conversations: z.array(conversation) })
 export type Conversation = z.output<typeof conversation>
 
-const message = z.object({
-  id: z.string(),
+export const message = z.object({
+  id: uuid,
   role: z.enum(['user', 'assistant', 'tool']).describe('`tool` is the result of a tool call.'),
-  text: z.string(),
-  createdAt: z.string().nullable(),
+  text: like('Which books came this week?'),
+  createdAt: timestamp.nullable(),
   toolCalls: z
-    .array(z.object({ id: z.string(), name: z.string(), arguments: z.string().describe('As JSON.') }))
+    .array(z.object({ id: uuid, name: like('read'), arguments: z.string().describe('As JSON.') }))
     .describe('Tools that the agent called in this message.'),
   toolCallId: z.string().nullable().describe('The call whose result this is.'),
   isError: z.boolean().describe('True if the call, or the reply, failed.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { messages, notFound } from '../../errors.ts'
+import { like, uuid, withExample } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { text } from '../../http/shapes.ts'
 import type { Agent } from '../agent.ts'
@@ -9,7 +10,7 @@ import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
 const requestPath = z.object({ agentId: z.string(), requestId: text(200) })
 
 const named = {
-  deviceId: z.string(),
+  deviceId: like('334e41ae88807321775fd2e6309ce4acdc1666544cac1339c57b7994a3262594'),
   publicKey: z.string().optional(),
   displayName: z.string().optional(),
   platform: z.string().optional(),
@@ -23,16 +24,16 @@ const named = {
 
 /** The engine's records; additional fields are passed on. */
 const devices = z.object({
-  pending: z.array(z.looseObject({ requestId: z.string(), ...named, ts: z.number().optional() })),
+  pending: z.array(z.looseObject({ requestId: uuid, ...named, ts: z.number().optional() })),
   paired: z.array(z.looseObject(named)),
 })
 
-const approval = z.object({ success: z.boolean(), requestId: z.string(), message: z.string() })
+const approval = z.object({ success: like(true), requestId: uuid, message: like('Approved') })
 
 const approvals = z.object({
-  approved: z.array(z.string()),
-  failed: z.array(z.object({ requestId: z.string(), success: z.boolean(), error: z.string() })),
-  message: z.string(),
+  approved: withExample(z.array(z.string()), ['683619e4-3515-4229-9c58-05e77bc17d85']),
+  failed: z.array(z.object({ requestId: uuid, success: like(true), error: z.string() })),
+  message: like('Approved'),
 })
 
 const TAG = 'Devices'

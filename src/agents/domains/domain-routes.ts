@@ -3,6 +3,7 @@ import { checkCustomDomain, checkSubdomain, orFault } from '../../domains/names.
 import { Ownership } from '../../domains/ownership.ts'
 import { requirePlan } from '../../domains/verification.ts'
 import { badRequest } from '../../errors.ts'
+import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
@@ -156,7 +157,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       success: {
         status: 200,
         description: 'Deleted.',
-        body: z.object({ success: z.literal(true), message: z.string() }),
+        body: z.object({ success: z.literal(true), message: like('Domain deleted') }),
       },
       async handle({ agent, params }) {
         await deleteDomain(prisma, agent, params.domainId)

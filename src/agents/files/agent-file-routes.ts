@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
+import { like } from '../../http/fields.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
 import type { Route } from '../../http/route.ts'
 import { describeIssue } from '../../http/shapes.ts'
@@ -37,7 +38,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: filePath,
-      success: { status: 200, description: 'The bytes.', mediaType: '*/*' },
+      success: { status: 200, description: 'The bytes.', mediaType: '*/*', body: like('# Librarian\n') },
       errors: [413],
       async handle({ agent, query, res, signal }) {
         await sendFile({ agentd, agent, signal }, query.path, maxBytes, res)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { like, timestamp, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
 import { isVisible } from '../../lib/visible.ts'
 
@@ -17,7 +18,7 @@ export const folderPath = z.object({
 })
 
 /** The name of a folder entry, valid on any file system. */
-const filename = text(MAX_NAME_BYTES)
+const filename = withExample(text(MAX_NAME_BYTES), 'notes.txt')
   .refine(isVisible, 'must have a visible character')
   .refine((name) => !/[/\\]/.test(name), 'must not contain a slash')
   .refine((name) => !/^\.+$/.test(name), 'must not be dots only')
@@ -28,31 +29,37 @@ const filename = text(MAX_NAME_BYTES)
 /** `POST A/files/upload` (contract 4.3). */
 export const upload = z.object({
   filename,
-  contentBase64: z
-    .string()
+  contentBase64: like('SGVsbG8K')
     .meta({ contentEncoding: 'base64', format: 'base64' })
     .describe('The content: base64 (RFC 4648, 4) with padding, without a `data:` prefix.'),
 })
 
-export const uploaded = z.object({ path: z.string(), filename: z.string(), size: z.number() })
+export const uploaded = z.object({
+  path: like('/home/node/clawd/workspace/NOTES.md'),
+  filename: like('notes.txt'),
+  size: like(12),
+})
 
 const entry = z.object({
-  name: z.string(),
+  name: like('IDENTITY.md'),
   type: z.enum(['file', 'directory', 'symlink', 'other']),
-  size: z.number(),
-  modifiedAt: z.string(),
+  size: like(12),
+  modifiedAt: timestamp,
 })
 
 /** agentd's response. */
 export const listing = z.object({ entries: z.array(entry), truncated: z.boolean() })
 
-export const folder = listing.extend({ path: z.string() })
+export const folder = listing.extend({ path: like('/home/node/clawd/workspace') })
 
 /** agentd's response to a write. */
 export const written = z.object({
-  path: z.string(),
-  size: z.number(),
-  version: z.string().describe('Its `ETag`, for the next write.'),
+  path: like('/home/node/clawd/workspace/NOTES.md'),
+  size: like(12),
+  version: like('"1835021-12-1795431483485.1"').describe('Its `ETag`, for the next write.'),
 })
 
-export const removed = z.object({ success: z.literal(true), path: z.string() })
+export const removed = z.object({
+  success: z.literal(true),
+  path: like('/home/node/clawd/workspace/NOTES.md'),
+})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { MANIFEST_SCHEMA } from '../../../agentd/manifest-schema.ts'
 import { unauthorized } from '../../errors.ts'
+import { like } from '../../http/fields.ts'
 import { type Context, type Route, requireScope, route } from '../../http/route.ts'
 import { CLOSE } from '../../lib/net/websocket.ts'
 import type { Agent } from '../agent.ts'
@@ -70,11 +71,12 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       callers: ['gateway', 'platform'],
       bound: service === UPLOAD_PACK ? 'gitReads' : 'gitPushes',
       basic: true,
-      stream: { mediaType: `application/x-${service}-request`, schema: z.string() },
+      stream: { mediaType: `application/x-${service}-request`, schema: like('0014command=ls-refs\n0000') },
       success: {
         status: 200,
         description: 'In git’s own format.',
         mediaType: `application/x-${service}-result`,
+        body: like('0008NAK\n0000'),
       },
       errors: [502, 504],
       handle: (asked) =>
@@ -106,7 +108,12 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
           .enum([UPLOAD_PACK, RECEIVE_PACK], `must be ${UPLOAD_PACK} or ${RECEIVE_PACK}`)
           .describe('To fetch, or to push.'),
       }),
-      success: { status: 200, description: 'The branches, in git’s own format.', mediaType: '*/*' },
+      success: {
+        status: 200,
+        description: 'The branches, in git’s own format.',
+        mediaType: '*/*',
+        body: like('001e# service=git-upload-pack\n0000'),
+      },
       errors: [502, 504],
       handle({ query: { service }, ...asked }) {
         if (service === RECEIVE_PACK) requireScope(asked.principal, ['org:agents:write'])

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { messages } from '../../errors.ts'
+import { agentId, engineVersion, like, timestamp, withExample } from '../../http/fields.ts'
 import { oneOrMore, optionalName, text } from '../../http/shapes.ts'
 import { agentRecord, NAMES, names } from '../agent.ts'
 import { gatewayStatus, scriptStates } from '../agentd-status.ts'
@@ -12,6 +14,7 @@ import { snapshot } from '../snapshots/snapshot-schema.ts'
 /** `PATCH /v0/agents/{agentId}/platform/metadata`: absent fields stay unchanged. */
 export const metadataChange = names
   .partial()
+  .meta({ examples: [{ vibe: 'quiet and exact', emoji: '📚' }] })
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
     `must have one of ${NAMES.join(', ')}`,
@@ -38,12 +41,10 @@ export const newAgent = names
       .max(MAX_ATTACHED, `must have at most ${MAX_ATTACHED} items`)
       .nullish()
       .describe('Skills for the agent from its first start: CIDs in the library, or slugs.'),
-    templateId: text(255)
-      .nullish()
-      .describe(
-        'A template, by its id or slug, whose files the agent starts with. Its description, vibe and ' +
-          'emoji apply unless the body sets them.',
-      ),
+    templateId: withExample(text(255).nullish(), 'assistant').describe(
+      'A template, by its id or slug, whose files the agent starts with. Its description, vibe and ' +
+        'emoji apply unless the body sets them.',
+    ),
     localModel: localModel
       .nullish()
       .describe(
@@ -59,20 +60,20 @@ export const newAgent = names
 export type NewAgent = z.output<typeof newAgent>
 
 export const created = z.object({ success: z.literal(true), agent: agentRecord })
-export const notStarted = z.object({ error: z.string(), agent: agentRecord })
+export const notStarted = z.object({ error: like(messages.gatewayFailed), agent: agentRecord })
 
 export const agentList = z.object({
   agents: z.array(agentRecord),
-  agentLimit: z.number().nullable().describe('Agents that the plan allows; null for no limit.'),
+  agentLimit: like(10).nullable().describe('Agents that the plan allows; null for no limit.'),
   timeCredits: z.null(),
 })
 
-const processStatus = z.enum(['starting', 'running', 'not_running'])
+const processStatus = agentRecord.shape.status
 
 const disk = z
   .object({
-    usedBytes: z.number(),
-    limitBytes: z.number(),
+    usedBytes: like(14_155_776),
+    limitBytes: like(10_737_418_240),
     hardLimit: z
       .boolean()
       .describe(
@@ -86,7 +87,7 @@ const disk = z
 export const agentDetail = z.object({
   agent: agentRecord,
   processStatus: processStatus.describe('Current state of the gateway.'),
-  processId: z.string().nullable().describe('The gateway’s process id in its system.'),
+  processId: like('31').nullable().describe('The gateway’s process id in its system.'),
   disk,
   skills: z.array(agentSkill),
   secrets: z.array(agentSecret),
@@ -95,13 +96,13 @@ export const agentDetail = z.object({
 })
 
 export const agentStatus = z.object({
-  agentId: z.string(),
+  agentId,
   status: processStatus,
   statusReason: agentRecord.shape.statusReason,
-  engine: z.string(),
-  agentVersion: z.string(),
-  reachable: z.boolean().describe('Whether the agent’s supervisor responded.'),
-  startedAt: z.string().nullable().describe('When the supervisor started.'),
+  engine: like('openclaw'),
+  agentVersion: engineVersion,
+  reachable: like(true).describe('Whether the agent’s supervisor responded.'),
+  startedAt: timestamp.nullable().describe('When the supervisor started.'),
   gateway: gatewayStatus.omit({ run: true }).nullable(),
   scripts: scriptStates.nullable().describe('Null until the agent has started once.'),
   skillProblems: z
@@ -111,38 +112,42 @@ export const agentStatus = z.object({
 })
 
 export const deleted = z.object({
-  message: z.string(),
-  wasInRegistry: z.boolean(),
+  message: like('Agent x7f3k2ab deleted'),
+  wasInRegistry: like(true),
   r2ObjectsDeleted: z.number(),
 })
 
-export const restartBody = z.object({ version: z.string().max(100).nullish() }).nullish()
+export const restartBody = z
+  .object({ version: withExample(z.string().max(100).nullish(), '2026.9.6') })
+  .nullish()
 export const restarted = z.object({
-  message: z.string(),
+  message: like('Agent x7f3k2ab restarted'),
   previousProcessId: agentDetail.shape.processId,
 })
 export const restarting = restarted.omit({ previousProcessId: true })
 
-export const launched = z.object({ message: z.string() })
+export const launched = z.object({ message: like('Scripts launched') })
 
-export const engines = z.object({ engines: z.array(z.object({ id: z.string(), label: z.string() })) })
+export const engines = z.object({
+  engines: z.array(z.object({ id: like('openclaw'), label: like('OpenClaw') })),
+})
 const perEngine = z.record(z.string(), z.array(z.string()))
 export const allVersions = z.object({
-  availableVersions: z.array(z.string()).describe('Newest first.'),
+  availableVersions: withExample(z.array(z.string()), ['2026.9.6', '2026.9.5']).describe('Newest first.'),
   availableVersionsPerEngine: perEngine,
 })
-export const agentVersions = allVersions.extend({ engine: z.string(), currentVersion: z.string() })
+export const agentVersions = allVersions.extend({ engine: like('openclaw'), currentVersion: engineVersion })
 
 export const update = z.object({
-  currentVersion: z.string(),
-  latestVersion: z.string(),
+  currentVersion: engineVersion,
+  latestVersion: engineVersion,
   updateAvailable: z.boolean(),
 })
 export const updateBody = z
-  .object({ tag: z.string().max(100).nullish().describe('`latest`, or a version.') })
+  .object({ tag: withExample(z.string().max(100).nullish(), 'latest').describe('`latest`, or a version.') })
   .nullish()
 export const updated = z.object({
-  previousVersion: z.string(),
-  newVersion: z.string(),
-  output: z.string(),
+  previousVersion: engineVersion,
+  newVersion: engineVersion,
+  output: like('Restarted on 2026.9.6'),
 })

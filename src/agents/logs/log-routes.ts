@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { KEPT_LINES } from '../../../agentd/protocol.ts'
+import { eventStream } from '../../http/docs/example.ts'
 import { openEventStream } from '../../http/event-stream.ts'
+import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { formatLine, logLine, logLines, SHOWN_LINES } from '../agentd-status.ts'
@@ -37,7 +39,15 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
         '`/v0/logs` sends them and then each new line: `{"timestamp", "level", "source", "message"}`.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The lines, as one text.', body: z.object({ logs: z.string() }) },
+      success: {
+        status: 200,
+        description: 'The lines, as one text.',
+        body: z.object({
+          logs: like(
+            '2026-11-21T10:58:07.120Z INFO gateway/ws listening on 127.0.0.1:18789\n2026-11-21T10:58:09.481Z INFO script/build done',
+          ),
+        }),
+      },
       errors: [503],
       async handle({ agent, signal }) {
         const path = `/v1/logs?lines=${SHOWN_LINES}`
@@ -60,7 +70,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',
       query: followQuery,
-      success: { status: 200, description: 'The lines, streamed.', mediaType: 'text/event-stream' },
+      success: { status: 200, description: 'The lines, streamed.', ...eventStream(['line', logLine]) },
       errors: [503],
       async handle({ agent, query, res, signal }) {
         const path = `/v1/logs/stream?lines=${query.lines}`

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { like } from '../../http/fields.ts'
 import { LOCAL_SERVER_IDS, modelName } from '../../lib/net/local-models.ts'
 
 const server = z.enum(LOCAL_SERVER_IDS, `must be one of ${LOCAL_SERVER_IDS.join(', ')}`)
@@ -14,7 +15,7 @@ export const models = z.object({
         'Whether the operator has set a model (`BERTH_MODEL_URL`), which agents use unless they have another.',
       ),
     local: z
-      .array(z.object({ server, name: z.string(), models: z.array(z.string()) }))
+      .array(z.object({ server, name: like('Ollama'), models: z.array(z.string()) }))
       .describe(
         'Model servers found on the agents’ machine, with their models. Empty if agents cannot reach that machine.',
       ),

@@ -1,6 +1,8 @@
 /** The rules for path routes of an agent's own host. */
+
 import { z } from 'zod'
 import { AGENTD_PORT, GATEWAY_PORT } from '../../../agentd/protocol.ts'
+import { like, withExample } from '../../http/fields.ts'
 
 const MAX_ROUTES = 10
 const MAX_PREFIX = 200
@@ -11,6 +13,7 @@ const RESERVED_PORTS: readonly number[] = [GATEWAY_PORT, AGENTD_PORT]
 /** A port of an agent that may be exposed: neither a system port, nor one that Berth uses itself. */
 export const agentPort = z
   .int('must be a whole number')
+  .meta({ examples: [3000] })
   .min(1025, 'must be from 1025 to 65535')
   .max(65_535, 'must be from 1025 to 65535')
   .refine((port) => !RESERVED_PORTS.includes(port), 'is reserved')
@@ -18,8 +21,7 @@ export const agentPort = z
 
 const SEGMENTS = /^\/(?:[\w-]+(?:\/[\w-]+)*)?$/
 
-const pathPrefix = z
-  .string()
+const pathPrefix = like('/')
   .max(MAX_PREFIX, `must have at most ${MAX_PREFIX} characters`)
   // `/app/` means the same as `/app`.
   .overwrite((prefix) => prefix.replace(/(?<=[\w-])\/$/, ''))
@@ -70,5 +72,9 @@ const mappings = z
 /** The body of `PUT A/port-forwarding`. The Go CLI sends null to remove all routes. */
 export const newMappings = z.object({ mappings: mappings.nullable().transform((given) => given ?? []) })
 
-const mappingRecord = z.object({ port: z.int(), pathPrefix: z.string(), protected: z.boolean() })
+const mappingRecord = z.object({
+  port: withExample(z.int(), 3000),
+  pathPrefix: like('/'),
+  protected: z.boolean(),
+})
 export const mappingList = z.object({ mappings: z.array(mappingRecord) })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { badRequest, messages } from '../../errors.ts'
+import { like, withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { startedOperation } from '../../operations/operation-route.ts'
@@ -139,8 +140,8 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
         description: 'How many of the given secrets are attached now, which is all of them.',
         body: z.object({
           success,
-          attached: z.number().int(),
-          message: z.string(),
+          attached: withExample(z.number().int(), 1),
+          message: like('The agent restarts to get them'),
           operation: startedOperation.optional(),
         }),
       },

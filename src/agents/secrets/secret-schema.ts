@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { agentId, like, timestamp, userId, uuid, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
 import { isReserved } from './reserved.ts'
 
@@ -13,51 +14,49 @@ const secretType = z
 
 /** A secret of the workspace. */
 export const secretRecord = z.object({
-  id: z.string(),
-  userId: z.string(),
-  name: z.string(),
+  id: uuid,
+  userId,
+  name: like('OPENAI_API_KEY'),
   type: secretType,
   value: z
     .string()
     .nullable()
     .optional()
     .describe('Only for variables; null if it was encrypted with another SECRETS_KEY.'),
-  createdAt: z.string(),
-  updatedAt: z.string(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
 })
 export type SecretRecord = z.output<typeof secretRecord>
 
 const listedSecret = secretRecord.extend({
   agents: z
-    .array(z.object({ agentId: z.string(), name: z.string() }))
+    .array(z.object({ agentId, name: like('OPENAI_API_KEY') }))
     .describe('The agents that it is attached to.'),
 })
 export type ListedSecret = z.output<typeof listedSecret>
 
 export const secretList = z.object({
   secrets: z.array(listedSecret),
-  secretLimit: z.number().nullable().describe('Secrets that the plan allows; null for no limit.'),
+  secretLimit: like(500).nullable().describe('Secrets that the plan allows; null for no limit.'),
 })
 
 /** A secret of an agent. */
 export const agentSecret = z.object({
-  id: z.string(),
-  name: z.string(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-  synced: z.boolean().describe('Whether the running gateway has the current value.'),
+  id: uuid,
+  name: like('OPENAI_API_KEY'),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  synced: like(true).describe('Whether the running gateway has the current value.'),
 })
 export type AgentSecret = z.output<typeof agentSecret>
 
-const value = z
-  .string()
+const value = like('sk-proj-…')
   .min(1, 'must not be empty')
   .refine((text) => !text.includes('\0') && text.isWellFormed(), 'must not contain NUL or broken Unicode')
   .refine((text) => Buffer.byteLength(text) <= MAX_VALUE_BYTES, `must have at most ${MAX_VALUE_BYTES} bytes`)
 
 export const newSecret = z.object({
-  name: z
-    .string()
+  name: like('OPENAI_API_KEY')
     .min(1, 'must not be empty')
     .meta({ pattern: NAME.source, description: 'The name of the environment variable in agents.' }),
   value,
@@ -77,7 +76,7 @@ export const secretChange = z.object({ value })
 
 export const attachment = z.object({
   secretIds: z
-    .array(text(64))
+    .array(withExample(text(64), '0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3'))
     .min(1, 'must not be empty')
     .max(100, 'must have at most 100 items')
     .describe('Ids of secrets of the workspace.'),

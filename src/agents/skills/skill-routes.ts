@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../../files/cid.ts'
 import { startPin } from '../../files/retrieve.ts'
+import { like, userId, uuid } from '../../http/fields.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
 import {
@@ -32,7 +33,9 @@ const params = z.object({
 const page = z.object({ ...paging(1000, 1000) })
 const pending = {
   description: 'Its content is being retrieved.',
-  body: z.object({ message: z.string() }),
+  body: z.object({
+    message: like('The content is being retrieved: repeat the request when the operation has ended'),
+  }),
 }
 const CONTENT =
   'The content is a folder with SKILL.md, whose front matter has `name` and `description`; at most 500 files and 8 ' +
@@ -103,7 +106,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       success: {
         status: 200,
         description: 'The skills of the workspace.',
-        body: z.object({ skills: z.array(skillRecord), currentUserId: z.string() }),
+        body: z.object({ skills: z.array(skillRecord), currentUserId: userId }),
       },
       async handle({ principal, query }) {
         const after = readPageToken(query.pageToken)
@@ -156,7 +159,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       success: {
         status: 200,
         description: 'The versions.',
-        body: z.object({ skillId: z.string(), versions: z.array(versionRecord) }),
+        body: z.object({ skillId: uuid, versions: z.array(versionRecord) }),
       },
       errors: [404],
       async handle({ principal, params, query }) {
@@ -208,7 +211,7 @@ export function skillRoutes(services: AgentServices): Route[] {
       success: {
         status: 200,
         description: 'The skill is not in the library.',
-        body: z.object({ success, message: z.string(), wasInLibrary: z.boolean() }),
+        body: z.object({ success, message: like('Skill invoices deleted'), wasInLibrary: like(true) }),
       },
       errors: [409],
       async handle({ principal: { workspaceId }, params }) {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { agentId, contentCid, EXAMPLE_CID, like, timestamp, userId, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
 
 /** Maximum number of skills per agent (contract 8). */
@@ -13,13 +14,18 @@ export const SKILL_NAME = /^(@[A-Za-z0-9_-]{1,64}\/)?[A-Za-z0-9_-]{1,64}$/
 export const SEMVER =
   /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*))*)?(\+[\dA-Za-z-]+(\.[\dA-Za-z-]+)*)?$/
 
-const skillId = z.string().describe('The skill’s id in the library, the same for all its versions.')
-const skillCid = z.string().describe('Its folder on IPFS, as CIDv1.')
-const version = z.string().nullable().describe('Semantic version, if the skill names one.')
+const skillId = like('0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19').describe(
+  'The skill’s id in the library, the same for all its versions.',
+)
+const skillCid = contentCid.describe('Its folder on IPFS, as CIDv1.')
+const version = like('1.2.0').nullable().describe('Semantic version, if the skill names one.')
 const slug = z.string().nullable().describe('`@owner/name` if it came from the hub.')
 
 const envVar = z.object({
-  name: text(128).regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable'),
+  name: withExample(text(128), 'INVOICE_API_KEY').regex(
+    /^[A-Za-z_][A-Za-z0-9_]*$/,
+    'must be the name of an environment variable',
+  ),
   description: text(1000).optional(),
 })
 export type EnvVar = z.output<typeof envVar>
@@ -28,14 +34,14 @@ export type EnvVar = z.output<typeof envVar>
 export const skillRecord = z.object({
   skillId,
   skillCid,
-  name: z.string(),
-  description: z.string().nullable(),
+  name: like('invoices'),
+  description: like('Write invoices from the price list.').nullable(),
   version,
   slug,
   network: z.enum(['public', 'private']),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-  userId: z.string(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  userId,
   envVars: z.array(envVar).describe('Environment variables that it reads, for people who attach secrets.'),
   fileId: z.string().nullable().describe('The file of the workspace with the same content.'),
 })
@@ -47,30 +53,30 @@ export const versionRecord = z.object({
   version,
   network: z.enum(['public', 'private']),
   fileId: z.string().nullable(),
-  createdAt: z.string(),
+  createdAt: timestamp,
 })
 export type VersionRecord = z.output<typeof versionRecord>
 
 /** A skill of an agent. */
 export const agentSkill = z.object({
-  agentId: z.string(),
+  agentId,
   skillId,
   skillCid: skillCid.describe('The attached version.'),
-  attachedAt: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
+  attachedAt: timestamp,
+  name: like('invoices'),
+  description: like('Write invoices from the price list.').nullable(),
   version,
   slug,
 })
 export type AgentSkill = z.output<typeof agentSkill>
 
-const cidText = text(512).min(1, 'must not be empty').meta({ format: 'cid' })
+const cidText = withExample(text(512), EXAMPLE_CID).min(1, 'must not be empty').meta({ format: 'cid' })
 const versionText = text(MAX_VERSION).regex(SEMVER, 'must be a semantic version, as 1.2.3')
 const fileId = z.uuid('must be the id of a file').toLowerCase()
 
 export const newSkill = z.object({
   skillCid: cidText.describe('CID of a folder with SKILL.md.'),
-  name: text(130)
+  name: withExample(text(130), 'invoices')
     .regex(SKILL_NAME, 'must have letters, digits, - and _ only, at most 64; or be @owner/name of such')
     .describe('Its folder in agents.'),
   description: text(10_000).optional().describe('Taken from SKILL.md if not given.'),
@@ -86,7 +92,7 @@ export const newVersion = z.object({
 
 export const attachment = z.object({
   skillCids: z
-    .array(text(512).min(1, 'must not be empty').meta({ format: 'skill' }))
+    .array(withExample(text(512), '@berth/journal').min(1, 'must not be empty').meta({ format: 'skill' }))
     .min(1, 'must not be empty')
     .max(MAX_ATTACHED, `an agent can have at most ${MAX_ATTACHED} skills`)
     .describe('CIDs of skills in the library, or slugs (`@owner/name`).'),
@@ -109,6 +115,7 @@ export const skillUpdate = z
       .describe('The version that the caller believes is attached: 409 if another one is.'),
     resolution: resolution.optional(),
   })
+  .meta({ examples: [{ expectedSkillCid: EXAMPLE_CID, resolution: 'replace' }] })
   .refine(({ version, skillCid }) => version === undefined || skillCid === undefined, {
     path: ['version'],
     message: 'cannot be given beside skillCid',
@@ -117,14 +124,14 @@ export const skillUpdate = z
 export type SkillUpdate = NonNullable<z.output<typeof skillUpdate>>
 
 export const skillUpdates = z.object({
-  agentId: z.string(),
+  agentId,
   updates: z.array(
     z.object({
       skillId,
-      name: z.string(),
-      skillCid: z.string().describe('The attached version.'),
+      name: like('invoices'),
+      skillCid: contentCid.describe('The attached version.'),
       version,
-      latestSkillCid: z.string(),
+      latestSkillCid: contentCid,
       latestVersion: version,
       updateAvailable: z.boolean(),
       folder: z
@@ -138,8 +145,10 @@ export const skillUpdates = z.object({
   ),
 })
 
-export const applied = z.object({ message: z.string() })
+export const applied = z.object({ message: like('The agent has it') })
 export const attached = applied.extend({
-  attached: z.number().int().describe('How many of the given skills are attached now, which is all of them.'),
+  attached: withExample(z.number().int(), 2).describe(
+    'How many of the given skills are attached now, which is all of them.',
+  ),
 })
 export const updated = applied.extend({ skill: agentSkill })

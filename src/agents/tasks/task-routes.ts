@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { messages } from '../../errors.ts'
+import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { Tasks } from './jobs.ts'
@@ -88,7 +89,7 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: taskPath,
-      success: { status: 200, description: 'Deleted.', body: z.object({ success: z.boolean() }) },
+      success: { status: 200, description: 'Deleted.', body: z.object({ success: like(true) }) },
       async handle({ agent, params }) {
         await tasks.remove(agent, params.jobId)
         return { body: { success: true } }

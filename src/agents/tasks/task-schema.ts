@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { like, uuid, withExample } from '../../http/fields.ts'
 import { limit, oneOrMore, text, visibleText } from '../../http/shapes.ts'
 
 const MIN_EVERY_MS = 60_000
@@ -29,7 +30,10 @@ const cron = z.object({
 })
 
 /** Clients use either name for the text of a payload. */
-const words = { text: text(100_000).optional(), message: text(100_000).optional() }
+const words = {
+  text: text(100_000).optional(),
+  message: withExample(text(100_000), 'Sum up what came in over night.').optional(),
+}
 
 const payload = z
   .discriminatedUnion('kind', [
@@ -64,10 +68,13 @@ const delivery = z.object({
 })
 
 const fields = {
-  name: visibleText(200),
+  name: withExample(visibleText(200), 'Morning report'),
   description: text(10_000),
   enabled: z.boolean(),
-  schedule: z.discriminatedUnion('kind', [at, every, cron]),
+  schedule: withExample(z.discriminatedUnion('kind', [at, every, cron]), {
+    kind: 'cron',
+    expr: '0 9 * * *',
+  }),
   payload,
   sessionTarget: z
     .enum(['main', 'isolated'])
@@ -113,10 +120,10 @@ export const runQuery = z.object({ limit: limit(50, 200) })
 
 /** A job in the engine's format; additional fields are passed on. */
 export const job = z.looseObject({
-  id: z.string(),
-  name: z.string(),
-  enabled: z.boolean(),
-  createdAtMs: z.number(),
+  id: uuid,
+  name: like('Morning report'),
+  enabled: like(true),
+  createdAtMs: like(1_795_281_866_768),
   /** Only on the engine's own jobs. */
   declarationKey: z.string().optional(),
 })
@@ -125,11 +132,11 @@ export type Job = z.output<typeof job>
 export const jobs = z.object({ jobs: z.array(job) })
 
 export const runs = z.looseObject({
-  entries: z.array(z.looseObject({ jobId: z.string(), ts: z.number() })),
+  entries: z.array(z.looseObject({ jobId: uuid, ts: like(1_795_334_404_210) })),
 })
 
 export const started = z.looseObject({
-  ok: z.boolean(),
+  ok: like(true),
   enqueued: z.boolean().optional(),
   runId: z.string().optional(),
 })

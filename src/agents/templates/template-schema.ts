@@ -1,5 +1,7 @@
 /** Bodies and queries of templates. */
+
 import { z } from 'zod'
+import { commitSha, like, withExample } from '../../http/fields.ts'
 import { optionalName, paging, text, visibleText } from '../../http/shapes.ts'
 import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
@@ -27,11 +29,15 @@ const given = {
   authorLogoUrl: address.nullable().optional(),
 }
 
-export const newTemplate = z.object({ ...source, ...given }).superRefine(requireSource)
+export const newTemplate = z
+  .object({ ...source, ...given })
+  .meta({ examples: [{ agentId: 'x7f3k2ab', slug: 'librarian', category: 'reference', tags: ['books'] }] })
+  .superRefine(requireSource)
 export type NewTemplate = z.output<typeof newTemplate>
 
 export const templateChange = z
   .object({ ...source, ...given })
+  .meta({ examples: [{ agentId: 'x7f3k2ab', description: 'Keeps a catalogue of books.' }] })
   .superRefine(checkSource)
   .refine(({ agentId, snapshotCid }) => !snapshotCid || agentId, {
     path: ['agentId'],
@@ -39,7 +45,10 @@ export const templateChange = z
   })
 export type TemplateChange = z.output<typeof templateChange>
 
-export const validation = z.object(source).superRefine(requireSource)
+export const validation = z
+  .object(source)
+  .meta({ examples: [{ agentId: 'x7f3k2ab' }] })
+  .superRefine(requireSource)
 export type Validation = z.output<typeof validation>
 export const refSearch = ofRepository.extend({
   search: text(255).optional().describe('Text that the name contains, in any case.'),
@@ -63,19 +72,21 @@ export const templateList = z.object({
 })
 export const oneTemplate = z.object({ template: templateRecord })
 export const submitted = z.object({ success: z.literal(true), template: templateRecord })
-export const archived = z.object({ success: z.literal(true), message: z.string() })
+export const archived = z.object({ success: z.literal(true), message: like('Template Librarian archived') })
 export const validated = z.object({
-  valid: z.boolean(),
+  valid: like(true),
   errors: z.array(z.string()),
   manifest: z.record(z.string(), z.unknown()).nullable(),
-  readme: z.string().nullable(),
-  files: z.array(z.string()).describe('Paths, at most 1000.'),
-  commitSha: z.string(),
+  readme: like('# Librarian\n').nullable(),
+  files: withExample(z.array(z.string()), ['README.md', 'manifest.json', 'workspace/AGENTS.md']).describe(
+    'Paths, at most 1000.',
+  ),
+  commitSha,
 })
-const names = z.array(z.string()).describe('Names, at most 1000.')
+const names = withExample(z.array(z.string()), ['main']).describe('Names, at most 1000.')
 export const branchList = z.object({ branches: names })
 export const refList = z.object({
   branches: names,
   tags: names,
-  defaultBranch: z.string().nullable().describe('Null if the server does not report it.'),
+  defaultBranch: like('main').nullable().describe('Null if the server does not report it.'),
 })

@@ -1,40 +1,48 @@
 /** A template for agents, whatever its source, and its format for clients. */
+
 import { randomInt } from 'node:crypto'
 import { z } from 'zod'
+import { commitSha, contentCid, engineVersion, like, timestamp, withExample } from '../../http/fields.ts'
 import type { Network } from '../../storage/port.ts'
 
 /** The description of a template, apart from its name and slug. Stored as JSON with the templates of workspaces. */
 const templateDetails = z.object({
-  description: z.string(),
+  description: like('Keeps a catalogue of books.'),
   longDescription: z.string().nullable(),
-  authorName: z.string(),
+  authorName: like(''),
   authorUrl: z.string().nullable(),
   authorLogoUrl: z.string().nullable(),
-  category: z.string(),
-  tags: z.array(z.string()),
+  category: like('reference'),
+  tags: withExample(z.array(z.string()), ['books']),
   /** Version of the engine that it was created on. */
-  openclawVersion: z.string(),
+  openclawVersion: engineVersion,
   requiredSecrets: z.array(
     z.object({
-      name: z.string(),
-      description: z.string(),
+      name: like('CATALOGUE_KEY'),
+      description: like('Opens the catalogue.'),
       guideUrl: z.string().optional(),
       guideSteps: z.array(z.string()).optional(),
       required: z.boolean(),
     }),
   ),
   includedSkillCids: z.array(z.string()),
-  defaultVibe: z.string().nullable(),
-  defaultEmoji: z.string().nullable(),
+  defaultVibe: like('quiet and exact').nullable(),
+  defaultEmoji: like('📚').nullable(),
   /** Grows with each new snapshot or commit that replaces its files. */
-  version: z.number(),
+  version: like(1),
   /**
    * The commit that it was created from, in an agent's history or a repository; null for a template that ships with
    * Berth.
    */
-  commitSha: z.string().nullable(),
+  commitSha: commitSha.nullable(),
   /** The repository that it was created from; null for templates from snapshots, and for those that ship with Berth. */
-  git: z.object({ url: z.string(), ref: z.string().nullable(), path: z.string() }).nullable(),
+  git: z
+    .object({
+      url: like('https://git.example/librarian.git'),
+      ref: z.string().nullable(),
+      path: like('agents/librarian'),
+    })
+    .nullable(),
 })
 export type TemplateDetails = z.output<typeof templateDetails>
 
@@ -62,28 +70,28 @@ export function newTemplateId(): string {
 }
 
 export const templateRecord = z.object({
-  templateId: z.string(),
-  name: z.string(),
-  slug: z.string(),
+  templateId: like('tk3m9x2q'),
+  name: like('Librarian'),
+  slug: like('librarian'),
   ...templateDetails.omit({ commitSha: true, git: true }).shape,
-  partnerName: z.string(),
+  partnerName: like(''),
   partnerUrl: z.string().nullable(),
   partnerLogoUrl: z.string().nullable(),
-  snapshotCid: z.string(),
+  snapshotCid: contentCid,
   featured: z.boolean().describe('True for those that ship with Berth.'),
-  sortOrder: z.number(),
+  sortOrder: like(1),
   status: z.literal('published'),
   archived: z.literal(false),
   price: z.null(),
-  priceAsset: z.string(),
-  priceNetwork: z.string(),
+  priceAsset: like(''),
+  priceNetwork: like(''),
   payToAddress: z.null(),
   isFree: z.literal(true),
-  createdAt: z.string().nullable(),
-  updatedAt: z.string().nullable(),
+  createdAt: timestamp.nullable(),
+  updatedAt: timestamp.nullable(),
   submittedBy: z.string().nullable(),
   gitUrl: z.string().nullable().describe('The repository that it was created from.'),
-  gitCommitSha: z.string().nullable(),
+  gitCommitSha: commitSha.nullable(),
 })
 
 /** The template as clients see it. `partner…` are older clients' names for the author; nothing here has a price. */

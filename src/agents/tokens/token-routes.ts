@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { contractError, messages } from '../../errors.ts'
+import { agentId, apiKey, like, userId, workspaceId } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { agentRecord } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
@@ -12,20 +13,20 @@ const PLATFORM = `${AGENT}/platform`
 
 /** `GET A/gateway-token` and its rotation. */
 const gatewayToken = z.object({
-  token: z.string(),
-  wsUrl: z.string().describe('The agent’s own host, for WebSockets.'),
-  baseUrl: z.string().describe('The same for HTTP.'),
+  token: agentRecord.shape.gatewayToken.unwrap(),
+  wsUrl: like('wss://x7f3k2ab.agents.example').describe('The agent’s own host, for WebSockets.'),
+  baseUrl: like('https://x7f3k2ab.agents.example').describe('The same for HTTP.'),
 })
 
-const platformToken = z.object({ token: z.string().describe('A JWT, valid for one hour.') })
+const platformToken = z.object({ token: apiKey.describe('A JWT, valid for one hour.') })
 
 /** `GET A/platform/whoami`: the agent, and the caller's kind of token. */
 const identity = z.object({
-  agentId: z.string(),
-  name: z.string(),
+  agentId,
+  name: like('Librarian'),
   status: agentRecord.shape.status,
-  userId: z.string(),
-  workspaceId: z.string(),
+  userId,
+  workspaceId,
   tokenKind: z.enum(['gateway', 'platform', 'key']).describe('`key`: an API key of the workspace.'),
 })
 

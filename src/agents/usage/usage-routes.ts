@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { listAgentUsage } from '../../db/statements/agents.ts'
+import { agentId, timestamp, withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nextPageHeaders, nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
@@ -19,14 +20,14 @@ const usage = z.object({
   samples: z
     .array(
       z.object({
-        at: z.string().max(40),
+        at: timestamp.max(40),
         memoryBytes: bytes.describe('Resident memory of all its processes.'),
         cpus: z
           .number()
           .nonnegative()
           .describe('Average number of processors used since the previous sample.'),
         diskBytes: bytes,
-        processes: z.number().int().nonnegative(),
+        processes: withExample(z.number().int().nonnegative(), 9),
       }),
     )
     .max(MAX_SAMPLES)
@@ -34,8 +35,8 @@ const usage = z.object({
 })
 
 const usageNow = z.object({
-  agentId: z.string(),
-  at: z.string().describe('When it was read.'),
+  agentId,
+  at: timestamp.describe('When it was read.'),
   memoryBytes: bytes,
   memoryLimitBytes: usage.shape.memoryLimitBytes,
 })

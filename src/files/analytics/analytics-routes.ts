@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { readPeriods, readTop } from '../../db/statements/analytics.ts'
 import { notFound } from '../../errors.ts'
+import { contentCid, like } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { limit, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
@@ -52,10 +53,13 @@ const attribute = z.enum(
   'must be cid, file_name, user_agent, referer, country or region',
 )
 
-const totals = { requests: z.number(), bandwidth: z.number().describe('Bytes sent, headers included.') }
-const topItem = z.object({ value: z.string(), ...totals })
+const totals = {
+  requests: like(1341),
+  bandwidth: like(287_310_699).describe('Bytes sent, headers included.'),
+}
+const topItem = z.object({ value: contentCid, ...totals })
 const period = z.object({
-  period_start_time: z.string().describe('The day, or the Monday of the week.'),
+  period_start_time: like('2026-11-22').describe('The day, or the Monday of the week.'),
   ...totals,
 })
 
@@ -132,8 +136,8 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
         description: 'The periods, and the totals of all periods, including those beyond `limit`.',
         body: z.object({
           data: z.object({
-            total_requests: z.number(),
-            total_bandwidth: z.number(),
+            total_requests: like(209),
+            total_bandwidth: like(131_151_812),
             time_periods: z.array(period),
           }),
         }),

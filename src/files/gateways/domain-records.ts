@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import type { Ownership } from '../../domains/ownership.ts'
+import { like, uuid } from '../../http/fields.ts'
 
 /** A custom domain of a gateway as clients see it. */
 export const customDomainRecord = z.object({
-  domain: z.string(),
+  domain: like('files.example.com'),
   domain_validation_status: z
     .enum(['pending', 'active'])
     .describe('`active` once its TXT record was seen; from then on it serves the gateway.'),
-  custom_domain_id: z.string(),
+  custom_domain_id: uuid,
   ssl_validation_status: z
     .enum(['initializing', 'active'])
     .describe('Same value: the TLS proxy manages certificates, and may get one for an active domain.'),
@@ -15,8 +16,10 @@ export const customDomainRecord = z.object({
     .string()
     .nullable()
     .describe('Name of the TXT record that is still missing; null once the domain is active.'),
-  txt_value: z.string().nullable().describe('Its value.'),
-  cname_target: z.string().describe('Target for a CNAME record of the domain.'),
+  txt_value: like('berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE')
+    .nullable()
+    .describe('Its value.'),
+  cname_target: like('catalogues.gateway.localhost').describe('Target for a CNAME record of the domain.'),
 })
 
 /** The columns of a custom domain that are shown. */

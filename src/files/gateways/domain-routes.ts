@@ -11,6 +11,7 @@ import {
   takenDomain,
 } from '../../domains/verification.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
+import { withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, oneOrMore, pathId, text } from '../../http/shapes.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
@@ -28,7 +29,9 @@ const MAX_DOMAINS = 5
 const name = text(1000).meta({ format: 'domain-name' })
 const newDomain = z
   .object({
-    domain: name.optional().describe('Your own domain, such as `files.example.com`.'),
+    domain: withExample(name, 'files.example.com')
+      .optional()
+      .describe('Your own domain, such as `files.example.com`.'),
     custom_domain: name.optional().describe('The same.'),
   })
   .meta(oneOrMore('domain', 'custom_domain'))

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isUniqueViolation } from '../../db/database-errors.ts'
 import { inTransaction, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
+import { like, timestamp, uuid } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import { domainFault } from '../gateway-domain.ts'
@@ -14,8 +15,7 @@ import { pluginRoutes } from './plugin-routes.ts'
 import { serving, servingRoutes } from './serving-routes.ts'
 
 /** The left label of a gateway's host; DNS is case-insensitive. */
-const domain = z
-  .string()
+const domain = like('catalogues')
   .toLowerCase()
   .superRefine((value, context) => {
     const fault = domainFault(value)
@@ -24,17 +24,19 @@ const domain = z
   .meta({ format: 'gateway-name' })
 
 const accessToken = z.object({
-  id: z.string(),
-  value: z.string().describe('The token. It is shown only once, and empty in all other responses.'),
-  createdAt: z.string(),
+  id: uuid,
+  value: like('q3V0bGU4c2hpcHMgZG9jayBhdCB0aGUgYmVydGggYXQgZGF3biBldmVyeSBkYXk').describe(
+    'The token. It is shown only once, and empty in all other responses.',
+  ),
+  createdAt: timestamp,
 })
 
 /** A gateway in a list. */
 const gatewayRow = z.object({
-  id: z.string(),
-  created_at: z.string(),
-  domain: z.string().describe('The left label of its host.'),
-  host: z.string().describe('Its host; the scheme and port are the API’s.'),
+  id: uuid,
+  created_at: timestamp,
+  domain: like('catalogues').describe('The left label of its host.'),
+  host: like('catalogues.gateway.localhost').describe('Its host; the scheme and port are the API’s.'),
   restrict: z
     .boolean()
     .describe('Whether it has access tokens, so that reading public content requires one of them.'),
@@ -139,7 +141,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       success: {
         status: 200,
         description: 'All gateways of the workspace, oldest first.',
-        body: z.object({ data: z.object({ count: z.number(), rows: z.array(gatewayRow) }) }),
+        body: z.object({ data: z.object({ count: like(1), rows: z.array(gatewayRow) }) }),
       },
       async handle({ principal: { workspaceId } }) {
         const found = await prisma.gateway.findMany({
@@ -162,7 +164,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       success: {
         status: 200,
         description: 'Whether any workspace has a gateway with this name.',
-        body: z.object({ data: z.object({ exists: z.boolean() }) }),
+        body: z.object({ data: z.object({ exists: like(true) }) }),
       },
       async handle({ params }) {
         const taken = await prisma.gateway.count({ where: { domain: params.domain } })

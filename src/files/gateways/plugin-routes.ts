@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
+import { like, uuid, withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
@@ -31,13 +32,13 @@ const PLUGINS = [
 ] as const
 type Switches = { id: string } & Record<(typeof PLUGINS)[number]['column'], boolean>
 
-const installed = z.object({ gateway_id: z.string(), plugin_id: z.number() })
+const installed = z.object({ gateway_id: uuid, plugin_id: like(2) })
 
 const plugin = z.object({
-  id: z.number(),
-  name: z.string(),
-  description: z.string(),
-  tags: z.array(z.string()),
+  id: like(2),
+  name: like('Hot Swaps'),
+  description: like('Serves newer content under the address of a CID that was given away before.'),
+  tags: withExample(z.array(z.string()), ['files']),
 })
 
 const gatewayParams = z.object({ gateway_id: pathId })
@@ -130,7 +131,7 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       summary: 'Install a plugin in a gateway',
       scope: 'org:gateways:write',
       params: gatewayParams,
-      body: z.object({ plugin_id: z.number().int() }),
+      body: z.object({ plugin_id: like(2).int() }),
       success: {
         status: 200,
         description: 'The gateway has the plugin, now or already before.',

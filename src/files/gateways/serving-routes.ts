@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
+import { withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { oneOrMore, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
@@ -17,7 +18,7 @@ export const serving = {
 export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
   const change = z
     .object({
-      inner_cids: serving.inner_cids.optional(),
+      inner_cids: withExample(serving.inner_cids.optional(), true),
       cid_hosts: serving.cid_hosts.optional(),
     })
     .refine(

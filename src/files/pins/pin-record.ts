@@ -1,6 +1,8 @@
 /** A pin request as clients read it. */
+
 import { z } from 'zod'
 import { isoTime } from '../../db/statements/statement.ts'
+import { contentCid, keyvaluePairs, like, timestamp, uuid } from '../../http/fields.ts'
 
 /** The states of a pin request before its content is pinned. */
 export const PENDING = ['prechecking', 'backfilled', 'searching', 'retrieving'] as const
@@ -17,13 +19,13 @@ export const PIN_STATUSES = [...PENDING, ...FAILURES] as const
 
 /** A pin record (contract 2.1), with the npm SDK's spelling `hose_nodes` in addition to the contract's. */
 export const pinRecord = z.object({
-  id: z.string(),
-  name: z.string().nullable(),
-  cid: z.string(),
-  keyvalues: z.record(z.string(), z.string()),
+  id: uuid,
+  name: like('Spring catalogue').nullable(),
+  cid: contentCid,
+  keyvalues: keyvaluePairs,
   group_id: z.string().nullable(),
   status: z.enum([...PIN_STATUSES, 'pinned']),
-  date_queued: z.string(),
+  date_queued: timestamp,
   hose_nodes: z.array(z.string()),
   host_nodes: z.array(z.string()),
 })

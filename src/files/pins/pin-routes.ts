@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
+import { like, withExample } from '../../http/fields.ts'
 import { type Route, type RouteResponse, route } from '../../http/route.ts'
 import {
   cid,
@@ -24,7 +25,7 @@ import type { PinService } from './pin-requests.ts'
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
-  name: optionalName(255).nullish().describe('A name for the file.'),
+  name: withExample(optionalName(255).nullish(), 'Spring catalogue').describe('A name for the file.'),
   group_id: z.uuid('must be a UUID').toLowerCase().nullish().describe('The group to place the file in.'),
   keyvalues: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
   host_nodes: z
@@ -52,7 +53,7 @@ const pinPage = z.object({
   data: z.object({
     jobs: z.array(pinRecord),
     count: z.number().optional(),
-    next_page_token: z.string().describe('Empty on the last page.'),
+    next_page_token: like('').describe('Empty on the last page.'),
   }),
 })
 

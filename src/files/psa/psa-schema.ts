@@ -1,5 +1,7 @@
 /** Shapes of the IPFS Pinning Service API 1.0.0 (https://ipfs.github.io/pinning-services-api-spec/). */
+
 import { z } from 'zod'
+import { contentCid, keyvaluePairs, like, timestamp, uuid, withExample } from '../../http/fields.ts'
 import { cid, limit, optionalName, pathId, text, time } from '../../http/shapes.ts'
 import { parseJson } from '../../lib/read.ts'
 import { DIALLED_HOST_NODES, MAX_HOST_NODES } from '../host-nodes.ts'
@@ -21,7 +23,7 @@ const status = z.enum(Object.keys(STATUSES) as Status[])
 /** A pin, as requested by a client. */
 export const pin = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
-  name: optionalName(255).nullish().describe('A name to find it by.'),
+  name: withExample(optionalName(255).nullish(), 'Spring catalogue').describe('A name to find it by.'),
   origins: z
     .array(z.string())
     .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
@@ -33,16 +35,18 @@ export const pin = z.object({
 })
 
 export const pinStatus = z.object({
-  requestid: z.string().describe('The id of the file.'),
+  requestid: uuid.describe('The id of the file.'),
   status,
-  created: z
-    .string()
-    .describe('When it was requested, with milliseconds. Lists are ordered and paginated by it.'),
+  created: timestamp.describe(
+    'When it was requested, with milliseconds. Lists are ordered and paginated by it.',
+  ),
   pin: z.object({
-    cid: z.string(),
+    cid: contentCid,
     name: z.string().optional(),
-    origins: z.array(z.string()),
-    meta: z.record(z.string(), z.string()),
+    origins: withExample(z.array(z.string()), [
+      '/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp',
+    ]),
+    meta: keyvaluePairs,
   }),
   delegates: z
     .array(z.string())
@@ -56,7 +60,7 @@ export const pinStatus = z.object({
 export type PinStatus = z.output<typeof pinStatus>
 
 export const pinResults = z.object({
-  count: z.number().describe('How many pins match in total, on this page and the following ones.'),
+  count: like(1).describe('How many pins match in total, on this page and the following ones.'),
   results: z.array(pinStatus),
 })
 

@@ -1,4 +1,5 @@
 /** The end of every upload: stored, pinned content becomes a file. */
+
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
@@ -8,6 +9,7 @@ import { findDuplicate, insertFile, updateType } from '../../db/statements/files
 import { findGroup } from '../../db/statements/groups.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
+import { contentCid, keyvaluePairs, like, timestamp, uuid } from '../../http/fields.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
@@ -19,15 +21,15 @@ import { publishQuotaReached, settle } from './reservations.ts'
 
 /** A file, as shown to clients. */
 export const fileRecord = z.object({
-  id: z.string(),
-  name: z.string().nullable(),
-  cid: z.string(),
-  size: z.number().describe('Bytes of the content.'),
-  number_of_files: z.number(),
-  mime_type: z.string(),
-  keyvalues: z.record(z.string(), z.string()),
+  id: uuid,
+  name: like('logo.png').nullable(),
+  cid: contentCid,
+  size: like(17_408).describe('Bytes of the content.'),
+  number_of_files: like(1),
+  mime_type: like('image/png'),
+  keyvalues: keyvaluePairs,
   group_id: z.string().nullable(),
-  created_at: z.string(),
+  created_at: timestamp,
   expires_at: z
     .number()
     .nullable()

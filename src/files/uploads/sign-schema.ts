@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { EXAMPLE_CID, like, withExample } from '../../http/fields.ts'
 import { network, optionalName, text } from '../../http/shapes.ts'
 import { keyvalues } from '../keyvalues.ts'
 
@@ -20,14 +21,13 @@ const period = {
     .optional()
     .transform((date) => date ?? nowSeconds())
     .describe('Start of validity, as Unix time in seconds. Default: now.'),
-  expires: z
-    .int('must be a whole number of seconds')
+  expires: withExample(z.int('must be a whole number of seconds'), 60)
     .min(1, 'must be at least 1')
     .max(MAX_EXPIRES_S, `must be at most ${MAX_EXPIRES_S}`)
     .describe('For how many seconds after `date` it is valid.'),
 }
-const address = z
-  .string()
+const EXAMPLE_URL = `https://catalogues.gateway.localhost/files/${EXAMPLE_CID}`
+const address = like(EXAMPLE_URL)
   .max(4096, 'must have at most 4096 characters')
   .meta({ format: 'private-file' })
   .describe(
@@ -75,7 +75,14 @@ export const signRequest = z
     keyvalues: keyvalues.nullish().describe('Metadata of the uploaded file; overrides the upload’s.'),
     streamable: z.boolean().optional().describe('Accepted, without effect: every file can be streamed.'),
   })
+  .meta({
+    examples: [{ expires: 60, network: 'public', max_file_size: 5_000_000, allow_mime_types: ['image/*'] }],
+  })
   .refine(isAhead, IN_THE_PAST)
 export type SignRequest = z.output<typeof signRequest>
 
-export const signedUrl = z.object({ data: z.string().describe('The signed URL.') })
+export const signedUrl = z.object({
+  data: like(
+    `${EXAMPLE_URL}?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=60&X-Method=GET&X-Signature=…`,
+  ).describe('The signed URL.'),
+})

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
+import { userId, withExample } from '../../http/fields.ts'
 import { type Route, route } from '../../http/route.ts'
 import { network } from '../../http/shapes.ts'
 import { legacyForm, olderMetadata, olderOptions, readLegacyField, uploadForm } from './fields.ts'
@@ -152,7 +153,7 @@ const toLegacyRecord = ({ file, isDuplicate }: ReceivedUpload): z.output<typeof 
 })
 
 const jsonUpload = z.looseObject({
-  pinataContent: z.unknown().optional().describe('Any JSON.'),
+  pinataContent: withExample(z.unknown().optional(), { name: 'Token 1' }).describe('Any JSON.'),
   pinataMetadata: olderMetadata.nullish(),
   pinataOptions: olderOptions.nullish(),
 })
@@ -167,7 +168,7 @@ export const uploadRecord = fileRecord.extend({
     .describe(
       'Whether the workspace already had this content, until `expires_at` or longer. If so, this is the existing file, of which only `mime_type` changes if this upload declares a better type.',
     ),
-  user_id: z.string(),
+  user_id: userId,
 })
 
 export const toUploadRecord = ({ file, isDuplicate, network, userId }: ReceivedUpload) => ({

@@ -2,9 +2,12 @@
  * The OpenAI-compatible API of an agent, on the API's own host: many programs cannot resolve an agent's host below
  * `localhost`. The agent's host offers the same at `/v1`.
  */
+
 import { z } from 'zod'
 import { type AgentServices, agentRoute } from '../../agents/agent-route.ts'
 import { SINCE_UNKNOWN } from '../../agents/connections.ts'
+import { eventStream } from '../../http/docs/example.ts'
+import { like, withExample } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { joinSegments, text } from '../../http/shapes.ts'
 import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
@@ -12,14 +15,29 @@ import { NAMES } from './targets.ts'
 
 const BASE = '/v0/agents/:agentId/openai/v1'
 
-const model = z.string().describe('`openclaw/default`, or another model from the list.')
+const model = like('openclaw/default').describe('`openclaw/default`, or another model from the list.')
 const stream = z.boolean().optional().describe('Respond with server-sent events while the agent writes.')
 const newCompletion = z.looseObject({
   model,
-  messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })),
+  messages: z.array(
+    z.looseObject({ role: like('user'), content: withExample(z.unknown(), 'Which books came?') }),
+  ),
   stream,
 })
-const newResponse = z.looseObject({ model, input: z.unknown(), stream })
+const newResponse = z.looseObject({ model, input: withExample(z.unknown(), 'Which books came?'), stream })
+const delta = z.object({ type: z.literal('response.output_text.delta'), delta: like('Three, all on ships.') })
+const CHUNKS =
+  'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Three"}}]}\n\ndata: [DONE]\n\n'
+const said = { role: 'assistant', content: 'Three, all on ships.' }
+const completion = withExample(z.looseObject({}), {
+  object: 'chat.completion',
+  choices: [{ index: 0, message: said, finish_reason: 'stop' }],
+})
+const response = withExample(z.looseObject({}), {
+  object: 'response',
+  output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: said.content }] }],
+})
+const MODEL = { id: 'openclaw/default', object: 'model', owned_by: 'openclaw' }
 const params = z.object({
   agentId: z.string(),
   model: z.preprocess(joinSegments, text(256).regex(new RegExp(`^${NAMES}$`), 'must be the id of a model')),
@@ -58,8 +76,8 @@ export function openAiRoutes(services: AgentServices): Route[] {
       success: {
         status: 200,
         description: `A completion: ${NEEDS_STREAM}`,
-        body: z.looseObject({}),
-        lines: 'text/event-stream',
+        body: completion,
+        lines: { mediaType: 'text/event-stream', body: like(CHUNKS) },
       },
       handle: (request) => pass(request, '/v1/chat/completions'),
     }),
@@ -74,8 +92,8 @@ export function openAiRoutes(services: AgentServices): Route[] {
       success: {
         status: 200,
         description: `A response: ${NEEDS_STREAM}`,
-        body: z.looseObject({}),
-        lines: 'text/event-stream',
+        body: response,
+        lines: eventStream(['response.output_text.delta', delta]),
       },
       handle: (request) => pass(request, '/v1/responses'),
     }),
@@ -86,7 +104,11 @@ export function openAiRoutes(services: AgentServices): Route[] {
       id: 'listModels',
       summary: 'List the models of an agent',
       scope: 'org:agents:read',
-      success: { status: 200, description: 'The models.', body: z.looseObject({}) },
+      success: {
+        status: 200,
+        description: 'The models.',
+        body: withExample(z.looseObject({}), { object: 'list', data: [MODEL] }),
+      },
       handle: (request) => pass(request, '/v1/models'),
     }),
     agentRoute({
@@ -98,7 +120,7 @@ export function openAiRoutes(services: AgentServices): Route[] {
       summary: 'Get a model of an agent',
       scope: 'org:agents:read',
       params,
-      success: { status: 200, description: 'The model.', body: z.looseObject({}) },
+      success: { status: 200, description: 'The model.', body: withExample(z.looseObject({}), MODEL) },
       handle: (request) => pass(request, `/v1/models/${request.params.model}`),
     }),
   ]

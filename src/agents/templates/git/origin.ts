@@ -1,5 +1,6 @@
 /** How a body names the repository of a template. */
 import { z } from 'zod'
+import { withExample } from '../../../http/fields.ts'
 import { text } from '../../../http/shapes.ts'
 import { trimSlashes } from '../../../lib/slashes.ts'
 import type { GitOrigin } from './hosts.ts'
@@ -33,7 +34,9 @@ export const repository = {
     .describe('The folder of the repository that contains the template. Default: the whole repository.'),
 }
 export const ofRepository = z.object({
-  gitUrl: gitUrl.describe('The https address of a public repository, as for `git clone`.'),
+  gitUrl: withExample(gitUrl, 'https://git.example/librarian.git').describe(
+    'The https address of a public repository, as for `git clone`.',
+  ),
 })
 
 type Named = z.output<z.ZodObject<typeof repository>>
