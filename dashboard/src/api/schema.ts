@@ -3385,7 +3385,7 @@ export interface paths {
         get: operations["readAgentFile"];
         /**
          * Write a file
-         * @description The body is the content, at most `BERTH_AGENT_UPLOAD_BYTES`. It replaces an existing file completely or not at all, and creates missing folders. With `If-Match: <ETag>`, writes only if that is still the version; with `If-None-Match: *`, only if there is no file; otherwise 412.
+         * @description The body is the content, at most `fileBytes` of `BERTH_AGENT_LIMITS`. It replaces an existing file completely or not at all, and creates missing folders. With `If-Match: <ETag>`, writes only if that is still the version; with `If-None-Match: *`, only if there is no file; otherwise 412.
          *
          *     Scope: `org:agents:write`.
          *
@@ -4968,11 +4968,8 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example id: 1816211578880122
-                     *
-                     *     event: group.created
-                     *     id: 1816211578880123
-                     *     data: {"id":"1816211578880123","type":"group.created","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":"0193a1be-77a0-7c3e-9d14-0c5b8a6f2e31","resource":{"type":"group","id":"0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15"},"data":{"network":"public","name":"Catalogues","isPublic":false}}
+                     * @example event: group.created
+                     *     data: {"id":"1816211578880123","type":"group.created","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9","resource":{"type":"group","id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7"},"data":{}}
                      */
                     "text/event-stream": string;
                 };
@@ -5033,8 +5030,8 @@ export interface operations {
                      *               "season": "spring"
                      *             },
                      *             "group_id": null,
-                     *             "status": "retrieving",
-                     *             "date_queued": "2026-11-21T10:58:03.485934Z",
+                     *             "status": "prechecking",
+                     *             "date_queued": "2026-11-21T10:58:03.485Z",
                      *             "hose_nodes": [],
                      *             "host_nodes": []
                      *           }
@@ -5098,10 +5095,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                 *       "name": "Spring catalogue",
-                 *       "keyvalues": {
-                 *         "season": "spring"
-                 *       }
+                 *       "name": "Spring catalogue"
                  *     }
                  */
                 "application/json": {
@@ -5147,7 +5141,7 @@ export interface operations {
                      *         },
                      *         "group_id": null,
                      *         "status": "prechecking",
-                     *         "date_queued": "2026-11-21T10:58:03.485934Z",
+                     *         "date_queued": "2026-11-21T10:58:03.485Z",
                      *         "hose_nodes": [],
                      *         "host_nodes": []
                      *       }
@@ -5288,7 +5282,7 @@ export interface operations {
                      *         },
                      *         "group_id": null,
                      *         "status": "prechecking",
-                     *         "date_queued": "2026-11-21T10:58:03.485934Z",
+                     *         "date_queued": "2026-11-21T10:58:03.485Z",
                      *         "hose_nodes": [],
                      *         "host_nodes": []
                      *       }
@@ -5366,11 +5360,10 @@ export interface operations {
                      *       "results": [
                      *         {
                      *           "requestid": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *           "status": "pinning",
-                     *           "created": "2026-11-21T10:58:03.435Z",
+                     *           "status": "queued",
+                     *           "created": "2026-11-21T10:58:03.485Z",
                      *           "pin": {
                      *             "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *             "name": "Spring catalogue",
                      *             "origins": [
                      *               "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
                      *             ],
@@ -5378,12 +5371,8 @@ export interface operations {
                      *               "season": "spring"
                      *             }
                      *           },
-                     *           "delegates": [
-                     *             "/ip4/198.51.100.4/tcp/4001/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV"
-                     *           ],
-                     *           "info": {
-                     *             "status_details": "retrieving: 112 blocks, 29360128 bytes"
-                     *           }
+                     *           "delegates": [],
+                     *           "info": {}
                      *         }
                      *       ]
                      *     }
@@ -5437,13 +5426,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                 *       "name": "Spring catalogue",
-                 *       "origins": [
-                 *         "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
-                 *       ],
-                 *       "meta": {
-                 *         "season": "spring"
-                 *       }
+                 *       "name": "Spring catalogue"
                  *     }
                  */
                 "application/json": {
@@ -5477,11 +5460,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "requestid": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "status": "pinning",
-                     *       "created": "2026-11-21T10:58:03.435Z",
+                     *       "status": "queued",
+                     *       "created": "2026-11-21T10:58:03.485Z",
                      *       "pin": {
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "name": "Spring catalogue",
                      *         "origins": [
                      *           "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
                      *         ],
@@ -5489,12 +5471,8 @@ export interface operations {
                      *           "season": "spring"
                      *         }
                      *       },
-                     *       "delegates": [
-                     *         "/ip4/198.51.100.4/tcp/4001/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV"
-                     *       ],
-                     *       "info": {
-                     *         "status_details": "retrieving: 112 blocks, 29360128 bytes"
-                     *       }
+                     *       "delegates": [],
+                     *       "info": {}
                      *     }
                      */
                     "application/json": {
@@ -5560,11 +5538,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "requestid": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "status": "pinning",
-                     *       "created": "2026-11-21T10:58:03.435Z",
+                     *       "status": "queued",
+                     *       "created": "2026-11-21T10:58:03.485Z",
                      *       "pin": {
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "name": "Spring catalogue",
                      *         "origins": [
                      *           "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
                      *         ],
@@ -5572,12 +5549,8 @@ export interface operations {
                      *           "season": "spring"
                      *         }
                      *       },
-                     *       "delegates": [
-                     *         "/ip4/198.51.100.4/tcp/4001/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV"
-                     *       ],
-                     *       "info": {
-                     *         "status_details": "retrieving: 112 blocks, 29360128 bytes"
-                     *       }
+                     *       "delegates": [],
+                     *       "info": {}
                      *     }
                      */
                     "application/json": {
@@ -5629,13 +5602,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                 *       "name": "Spring catalogue",
-                 *       "origins": [
-                 *         "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
-                 *       ],
-                 *       "meta": {
-                 *         "season": "spring"
-                 *       }
+                 *       "name": "Spring catalogue"
                  *     }
                  */
                 "application/json": {
@@ -5669,11 +5636,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "requestid": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "status": "pinning",
-                     *       "created": "2026-11-21T10:58:03.435Z",
+                     *       "status": "queued",
+                     *       "created": "2026-11-21T10:58:03.485Z",
                      *       "pin": {
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "name": "Spring catalogue",
                      *         "origins": [
                      *           "/ip4/203.0.113.7/tcp/4001/p2p/12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp"
                      *         ],
@@ -5681,12 +5647,8 @@ export interface operations {
                      *           "season": "spring"
                      *         }
                      *       },
-                     *       "delegates": [
-                     *         "/ip4/198.51.100.4/tcp/4001/p2p/12D3KooWN5wpNZayhHtveWiTBL35x3pe4uyEotTfDjWhNM2Z4GRV"
-                     *       ],
-                     *       "info": {
-                     *         "status_details": "retrieving: 112 blocks, 29360128 bytes"
-                     *       }
+                     *       "delegates": [],
+                     *       "info": {}
                      *     }
                      */
                     "application/json": {
@@ -5772,9 +5734,9 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "file": "<the bytes of logo.png>",
-                 *       "network": "public",
-                 *       "keyvalues": "{\"season\":\"spring\"}"
+                 *       "file": [
+                 *         "<bytes>"
+                 *       ]
                  *     }
                  */
                 "multipart/form-data": {
@@ -5839,7 +5801,7 @@ export interface operations {
                      *       "data": {
                      *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "logo.png",
-                     *         "cid": "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e",
+                     *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "size": 17408,
                      *         "number_of_files": 1,
                      *         "mime_type": "image/png",
@@ -5847,7 +5809,7 @@ export interface operations {
                      *           "season": "spring"
                      *         },
                      *         "group_id": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "expires_at": null,
                      *         "vectorized": false,
                      *         "network": "public",
@@ -5947,11 +5909,8 @@ export interface operations {
                 /**
                  * @example {
                  *       "file": [
-                 *         "<the bytes of catalogue/1.png>",
-                 *         "<the bytes of catalogue/2.png>"
-                 *       ],
-                 *       "pinataMetadata": "{\"name\":\"Spring catalogue\",\"keyvalues\":{\"season\":\"spring\"}}",
-                 *       "pinataOptions": "{\"cidVersion\":1}"
+                 *         "<bytes>"
+                 *       ]
                  *     }
                  */
                 "multipart/form-data": {
@@ -5989,12 +5948,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "ID": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "Name": "Spring catalogue",
+                     *       "Name": "logo.png",
                      *       "IpfsHash": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *       "PinSize": 91402,
-                     *       "Timestamp": "2026-11-21T10:58:03.485934Z",
-                     *       "NumberOfFiles": 2,
-                     *       "MimeType": "directory",
+                     *       "PinSize": 17408,
+                     *       "Timestamp": "2026-11-21T10:58:03.485Z",
+                     *       "NumberOfFiles": 1,
+                     *       "MimeType": "image/png",
                      *       "GroupId": null,
                      *       "Keyvalues": {
                      *         "season": "spring"
@@ -6045,17 +6004,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "pinataContent": {
-                 *         "name": "Token 1",
-                 *         "image": "ipfs://bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
-                 *       },
-                 *       "pinataMetadata": {
-                 *         "name": "token 1",
-                 *         "keyvalues": {
-                 *           "season": "spring"
-                 *         }
-                 *       },
-                 *       "pinataOptions": {
-                 *         "cidVersion": 1
+                 *         "name": "Token 1"
                  *       }
                  *     }
                  */
@@ -6095,12 +6044,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "ID": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "Name": "token 1",
-                     *       "IpfsHash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *       "PinSize": 104,
-                     *       "Timestamp": "2026-11-21T10:58:03.485934Z",
+                     *       "Name": "logo.png",
+                     *       "IpfsHash": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *       "PinSize": 17408,
+                     *       "Timestamp": "2026-11-21T10:58:03.485Z",
                      *       "NumberOfFiles": 1,
-                     *       "MimeType": "application/json",
+                     *       "MimeType": "image/png",
                      *       "GroupId": null,
                      *       "Keyvalues": {
                      *         "season": "spring"
@@ -6151,11 +6100,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "expires": 60,
-                 *       "network": "public",
-                 *       "max_file_size": 5000000,
-                 *       "allow_mime_types": [
-                 *         "image/*"
-                 *       ]
+                 *       "url": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
                  *     }
                  */
                 "application/json": {
@@ -6209,7 +6154,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "data": "https://berth.example/v3/files/0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7?X-Algorithm=PINATA2&X-Date=1795258683&X-Expires=60&X-Method=%5B%22HEAD%22%2C%22PATCH%22%2C%22POST%22%5D&X-User-ID=0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60&X-Signature=…"
+                     *       "data": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=60&X-Method=GET&X-Signature=…"
                      *     }
                      */
                     "application/json": {
@@ -6324,7 +6269,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "data": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=900&X-Method=GET&X-Signature=…"
+                     *       "data": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi?X-Algorithm=PINATA1&X-Date=1795258683&X-Expires=60&X-Method=GET&X-Signature=…"
                      *     }
                      */
                     "application/json": {
@@ -6409,16 +6354,16 @@ export interface operations {
                      *         "files": [
                      *           {
                      *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *             "name": "Spring catalogue",
+                     *             "name": "logo.png",
                      *             "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *             "size": 52428800,
-                     *             "number_of_files": 2048,
-                     *             "mime_type": "directory",
+                     *             "size": 17408,
+                     *             "number_of_files": 1,
+                     *             "mime_type": "image/png",
                      *             "keyvalues": {
                      *               "season": "spring"
                      *             },
                      *             "group_id": null,
-                     *             "created_at": "2026-11-21T10:58:03.485934Z",
+                     *             "created_at": "2026-11-21T10:58:03.485Z",
                      *             "expires_at": null
                      *           }
                      *         ],
@@ -6473,7 +6418,9 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "file": "<the bytes of logo.png>"
+                 *       "file": [
+                 *         "<bytes>"
+                 *       ]
                  *     }
                  */
                 "multipart/form-data": {
@@ -6535,7 +6482,7 @@ export interface operations {
                      *       "data": {
                      *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "logo.png",
-                     *         "cid": "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e",
+                     *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "size": 17408,
                      *         "number_of_files": 1,
                      *         "mime_type": "image/png",
@@ -6543,7 +6490,7 @@ export interface operations {
                      *           "season": "spring"
                      *         },
                      *         "group_id": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "expires_at": null,
                      *         "vectorized": false,
                      *         "network": "public",
@@ -6744,16 +6691,16 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *         "name": "Spring catalogue",
+                     *         "name": "logo.png",
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "size": 52428800,
-                     *         "number_of_files": 2048,
-                     *         "mime_type": "directory",
+                     *         "size": 17408,
+                     *         "number_of_files": 1,
+                     *         "mime_type": "image/png",
                      *         "keyvalues": {
                      *           "season": "spring"
                      *         },
                      *         "group_id": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "expires_at": null
                      *       }
                      *     }
@@ -6805,8 +6752,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "keyvalues": {
-                 *         "season": "summer",
-                 *         "draft": null
+                 *         "season": "spring"
                  *       }
                  *     }
                  */
@@ -6837,16 +6783,16 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *         "name": "Spring catalogue",
+                     *         "name": "logo.png",
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "size": 52428800,
-                     *         "number_of_files": 2048,
-                     *         "mime_type": "directory",
+                     *         "size": 17408,
+                     *         "number_of_files": 1,
+                     *         "mime_type": "image/png",
                      *         "keyvalues": {
-                     *           "season": "summer"
+                     *           "season": "spring"
                      *         },
                      *         "group_id": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "expires_at": null
                      *       }
                      *     }
@@ -6953,13 +6899,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "hashToPin": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                 *       "pinataMetadata": {
-                 *         "name": "token 1",
-                 *         "keyvalues": {
-                 *           "season": "spring"
-                 *         }
-                 *       }
+                 *       "hashToPin": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
                  *     }
                  */
                 "application/json": {
@@ -6999,7 +6939,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *       "ipfsHash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "ipfsHash": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "status": "prechecking",
                      *       "name": "token 1"
                      *     }
@@ -7081,22 +7021,23 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "count": 1,
                      *       "rows": [
                      *         {
                      *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *           "ipfs_pin_hash": "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *           "ipfs_pin_hash": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *           "size": 104,
                      *           "user_id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *           "date_pinned": "2026-11-21T10:58:03.485934Z",
+                     *           "date_pinned": "2026-11-21T10:58:03.485Z",
                      *           "date_unpinned": null,
                      *           "metadata": {
-                     *             "name": "token 1",
+                     *             "name": null,
                      *             "keyvalues": {
                      *               "season": "spring"
                      *             }
                      *           },
-                     *           "regions": [],
+                     *           "regions": [
+                     *             {}
+                     *           ],
                      *           "mime_type": "application/json",
                      *           "number_of_files": 1
                      *         }
@@ -7162,7 +7103,7 @@ export interface operations {
                 };
                 content: {
                     /** @example OK */
-                    "text/plain": string;
+                    "text/plain": "OK";
                 };
             };
             400: components["responses"]["400"];
@@ -7212,15 +7153,9 @@ export interface operations {
                      *         "entries": [
                      *           {
                      *             "name": "cover.png",
-                     *             "cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *             "type": "file",
-                     *             "size": 91402
-                     *           },
-                     *           {
-                     *             "name": "pages",
                      *             "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *             "type": "directory",
-                     *             "size": 52337398
+                     *             "type": "file",
+                     *             "size": 0
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -7285,13 +7220,13 @@ export interface operations {
                      *       "data": {
                      *         "signature": {
                      *           "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *           "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b",
+                     *           "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd9",
                      *           "address": "0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc"
                      *         },
                      *         "swaps": [
                      *           {
-                     *             "mapped_cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *             "created_at": "2026-11-21T11:20:44.061733Z"
+                     *             "mapped_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *             "created_at": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ]
                      *       }
@@ -7364,10 +7299,10 @@ export interface operations {
                      *       "data": {
                      *         "groups": [
                      *           {
-                     *             "id": "0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "name": "Catalogues",
                      *             "is_public": false,
-                     *             "created_at": "2026-11-21T10:40:12.101735Z"
+                     *             "created_at": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -7434,10 +7369,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "Catalogues",
                      *         "is_public": false,
-                     *         "created_at": "2026-11-21T10:40:12.101735Z"
+                     *         "created_at": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -7490,10 +7425,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "Catalogues",
                      *         "is_public": false,
-                     *         "created_at": "2026-11-21T10:40:12.101735Z"
+                     *         "created_at": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -7533,7 +7468,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "is_public": true
+                 *       "name": "Catalogues"
                  *     }
                  */
                 "application/json": {
@@ -7556,10 +7491,10 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c0-1f5c-7e02-b1d6-9a4c77e03b15",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "Catalogues",
-                     *         "is_public": true,
-                     *         "created_at": "2026-11-21T10:40:12.101735Z"
+                     *         "is_public": false,
+                     *         "created_at": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -7756,12 +7691,8 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "mapped_cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *           "created_at": "2026-11-21T11:20:44.061733Z"
-                     *         },
-                     *         {
-                     *           "mapped_cid": null,
-                     *           "created_at": "2026-11-21T10:58:03.485934Z"
+                     *           "mapped_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "created_at": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ]
                      *     }
@@ -7802,7 +7733,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "swap_cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+                 *       "swap_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
                  *     }
                  */
                 "application/json": {
@@ -7833,8 +7764,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "mapped_cid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *         "created_at": "2026-11-21T11:20:44.061733Z"
+                     *         "mapped_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "created_at": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -7937,8 +7868,8 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "mappedCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *           "createdAt": "2026-11-21T11:20:44.061733Z"
+                     *           "mappedCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ]
                      *     }
@@ -7975,7 +7906,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "swapCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+                 *       "swap_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
                  *     }
                  */
                 "application/json": {
@@ -8006,8 +7937,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "mappedCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *         "createdAt": "2026-11-21T11:20:44.061733Z"
+                     *         "mappedCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -8102,7 +8033,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b",
+                     *         "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd9",
                      *         "address": "0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc"
                      *       }
                      *     }
@@ -8144,7 +8075,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b",
+                 *       "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd9",
                  *       "address": "0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc"
                  *     }
                  */
@@ -8169,7 +8100,7 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *         "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd97251dab4d435cc9c4c7bcf331d4017ca2de07485ad6a15ce60d3700cee802787bc7ede0c112c7843f702bb1e71b750911b",
+                     *         "signature": "0x1ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd91ba6c2a8412dc9b0be37b013ea5bddd9",
                      *         "address": "0xbC18447255e86f7f6c01C25e82636dDc587Ef9dc"
                      *       }
                      *     }
@@ -8266,7 +8197,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "gateway_id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
+                     *           "gateway_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "plugin_id": 2
                      *         }
                      *       ]
@@ -8422,7 +8353,7 @@ export interface operations {
                      * @example {
                      *       "data": [
                      *         {
-                     *           "gateway_id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
+                     *           "gateway_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "plugin_id": 2
                      *         }
                      *       ]
@@ -8482,7 +8413,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "gateway_id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
+                     *         "gateway_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "plugin_id": 2
                      *       }
                      *     }
@@ -8580,12 +8511,22 @@ export interface operations {
                      *         "count": 1,
                      *         "rows": [
                      *           {
-                     *             "id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
-                     *             "created_at": "2026-11-21T10:41:07.220Z",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "created_at": "2026-11-21T10:58:03.485Z",
                      *             "domain": "catalogues",
                      *             "host": "catalogues.gateway.localhost",
                      *             "restrict": false,
-                     *             "custom_domains": []
+                     *             "custom_domains": [
+                     *               {
+                     *                 "domain": "files.example.com",
+                     *                 "domain_validation_status": "pending",
+                     *                 "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *                 "ssl_validation_status": "initializing",
+                     *                 "txt_name": null,
+                     *                 "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
+                     *                 "cname_target": "catalogues.gateway.localhost"
+                     *               }
+                     *             ]
                      *           }
                      *         ]
                      *       }
@@ -8670,17 +8611,33 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
-                     *         "created_at": "2026-11-21T10:41:07.220Z",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "domain": "catalogues",
                      *         "host": "catalogues.gateway.localhost",
                      *         "restrict": false,
-                     *         "custom_domains": [],
-                     *         "inner_cids": true,
+                     *         "custom_domains": [
+                     *           {
+                     *             "domain": "files.example.com",
+                     *             "domain_validation_status": "pending",
+                     *             "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "ssl_validation_status": "initializing",
+                     *             "txt_name": null,
+                     *             "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
+                     *             "cname_target": "catalogues.gateway.localhost"
+                     *           }
+                     *         ],
+                     *         "inner_cids": false,
                      *         "cid_hosts": false,
                      *         "settings": {
                      *           "restriction_policies": {
-                     *             "accessTokens": [],
+                     *             "accessTokens": [
+                     *               {
+                     *                 "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *                 "value": "q3V0bGU4c2hpcHMgZG9jayBhdCB0aGUgYmVydGggYXQgZGF3biBldmVyeSBkYXk",
+                     *                 "createdAt": "2026-11-21T10:58:03.485Z"
+                     *               }
+                     *             ],
                      *             "allowedHosts": [],
                      *             "allowedIPAddresses": []
                      *           }
@@ -8826,17 +8783,33 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c2-5e07-7d19-a4b3-81f06c2d97e5",
-                     *         "created_at": "2026-11-21T10:41:07.220Z",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
                      *         "domain": "catalogues",
                      *         "host": "catalogues.gateway.localhost",
                      *         "restrict": false,
-                     *         "custom_domains": [],
-                     *         "inner_cids": true,
+                     *         "custom_domains": [
+                     *           {
+                     *             "domain": "files.example.com",
+                     *             "domain_validation_status": "pending",
+                     *             "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "ssl_validation_status": "initializing",
+                     *             "txt_name": null,
+                     *             "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
+                     *             "cname_target": "catalogues.gateway.localhost"
+                     *           }
+                     *         ],
+                     *         "inner_cids": false,
                      *         "cid_hosts": false,
                      *         "settings": {
                      *           "restriction_policies": {
-                     *             "accessTokens": [],
+                     *             "accessTokens": [
+                     *               {
+                     *                 "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *                 "value": "q3V0bGU4c2hpcHMgZG9jayBhdCB0aGUgYmVydGggYXQgZGF3biBldmVyeSBkYXk",
+                     *                 "createdAt": "2026-11-21T10:58:03.485Z"
+                     *               }
+                     *             ],
                      *             "allowedHosts": [],
                      *             "allowedIPAddresses": []
                      *           }
@@ -8987,7 +8960,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "inner_cids": true,
+                     *         "inner_cids": false,
                      *         "cid_hosts": false
                      *       }
                      *     }
@@ -9040,9 +9013,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c6-3b9f-7e44-9d08-2a7c51f4e6b0",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "value": "q3V0bGU4c2hpcHMgZG9jayBhdCB0aGUgYmVydGggYXQgZGF3biBldmVyeSBkYXk",
-                     *         "createdAt": "2026-11-21T11:02:31.907Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -9157,9 +9130,9 @@ export interface operations {
                      *       "data": {
                      *         "domain": "files.example.com",
                      *         "domain_validation_status": "pending",
-                     *         "custom_domain_id": "0193a1c2-7b44-7e02-9d1c-5a3f8e6b2c91",
+                     *         "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "ssl_validation_status": "initializing",
-                     *         "txt_name": "_service-verify.files.example.com",
+                     *         "txt_name": null,
                      *         "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
                      *         "cname_target": "catalogues.gateway.localhost"
                      *       }
@@ -9232,9 +9205,9 @@ export interface operations {
                      *       "data": {
                      *         "domain": "files.example.com",
                      *         "domain_validation_status": "pending",
-                     *         "custom_domain_id": "0193a1c2-7b44-7e02-9d1c-5a3f8e6b2c91",
+                     *         "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "ssl_validation_status": "initializing",
-                     *         "txt_name": "_service-verify.files.example.com",
+                     *         "txt_name": null,
                      *         "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
                      *         "cname_target": "catalogues.gateway.localhost"
                      *       }
@@ -9346,11 +9319,11 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "domain": "files.example.com",
-                     *         "domain_validation_status": "active",
-                     *         "custom_domain_id": "0193a1c2-7b44-7e02-9d1c-5a3f8e6b2c91",
-                     *         "ssl_validation_status": "active",
+                     *         "domain_validation_status": "pending",
+                     *         "custom_domain_id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "ssl_validation_status": "initializing",
                      *         "txt_name": null,
-                     *         "txt_value": null,
+                     *         "txt_value": "berth-verify=3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrTaE",
                      *         "cname_target": "catalogues.gateway.localhost"
                      *       }
                      *     }
@@ -9531,13 +9504,8 @@ export interface operations {
                      *         "time_periods": [
                      *           {
                      *             "period_start_time": "2026-11-22",
-                     *             "requests": 100,
-                     *             "bandwidth": 75721161
-                     *           },
-                     *           {
-                     *             "period_start_time": "2026-11-21",
-                     *             "requests": 109,
-                     *             "bandwidth": 55430651
+                     *             "requests": 1341,
+                     *             "bandwidth": 287310699
                      *           }
                      *         ]
                      *       }
@@ -9675,7 +9643,7 @@ export interface operations {
                      *         "files": 128,
                      *         "bytes": 734003200,
                      *         "limit_bytes": 1099511627776,
-                     *         "max_file_bytes": 26843545600
+                     *         "max_file_bytes": null
                      *       }
                      *     }
                      */
@@ -9734,13 +9702,13 @@ export interface operations {
                      * @example {
                      *       "keys": [
                      *         {
-                     *           "id": "0193a1c5-02aa-7a31-93be-6d1f8e20c94b",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "name": "website",
                      *           "key": "5f0c2b7be1d94a30a7e6",
                      *           "secret": "",
                      *           "max_uses": null,
                      *           "uses": 0,
-                     *           "user_id": "0193a1b0-4410-7f6e-8d27-c05b9e61a3f2",
+                     *           "user_id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "scopes": {
                      *             "admin": false,
                      *             "resources": [
@@ -9748,25 +9716,13 @@ export interface operations {
                      *               "org:groups:read"
                      *             ],
                      *             "endpoints": {
-                     *               "data": {
-                     *                 "pinList": true,
-                     *                 "userPinnedDataTotal": true
-                     *               },
-                     *               "pinning": {
-                     *                 "pinJobs": true,
-                     *                 "hashMetadata": false,
-                     *                 "hashPinPolicy": false,
-                     *                 "pinByHash": false,
-                     *                 "pinFileToIPFS": false,
-                     *                 "pinJSONToIPFS": false,
-                     *                 "unpin": false,
-                     *                 "userPinPolicy": false
-                     *               }
+                     *               "data": {},
+                     *               "pinning": {}
                      *             }
                      *           },
                      *           "revoked": false,
-                     *           "createdAt": "2026-11-21T10:59:00.314Z",
-                     *           "updatedAt": "2026-11-21T10:59:00.314Z"
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ],
                      *       "count": 1
@@ -9988,18 +9944,18 @@ export interface operations {
                      *           {
                      *             "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *             "name": "catalogues",
-                     *             "createdAt": "2026-11-21T10:30:51.204Z",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
                      *             "plan": {
                      *               "name": "pro",
-                     *               "agentLimit": 20,
-                     *               "secretLimit": 500,
+                     *               "agentLimit": null,
+                     *               "secretLimit": null,
                      *               "channels": true,
                      *               "customDomains": true,
                      *               "pinByCid": true,
                      *               "hotSwaps": true,
-                     *               "maxFileBytes": 26843545600,
-                     *               "storageBytes": 1099511627776,
-                     *               "requestsPerMinute": 600,
+                     *               "maxFileBytes": null,
+                     *               "storageBytes": null,
+                     *               "requestsPerMinute": null,
                      *               "agentDiskMb": null
                      *             },
                      *             "role": "owner",
@@ -10031,7 +9987,7 @@ export interface operations {
                                     maxFileBytes: number | null;
                                     storageBytes: number | null;
                                     requestsPerMinute: number | null;
-                                    /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
+                                    /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                     agentDiskMb: number | null;
                                 };
                                 /**
@@ -10085,18 +10041,18 @@ export interface operations {
                      *       "data": {
                      *         "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *         "name": "catalogues",
-                     *         "createdAt": "2026-11-21T10:30:51.204Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "plan": {
                      *           "name": "pro",
-                     *           "agentLimit": 20,
-                     *           "secretLimit": 500,
+                     *           "agentLimit": null,
+                     *           "secretLimit": null,
                      *           "channels": true,
                      *           "customDomains": true,
                      *           "pinByCid": true,
                      *           "hotSwaps": true,
-                     *           "maxFileBytes": 26843545600,
-                     *           "storageBytes": 1099511627776,
-                     *           "requestsPerMinute": 600,
+                     *           "maxFileBytes": null,
+                     *           "storageBytes": null,
+                     *           "requestsPerMinute": null,
                      *           "agentDiskMb": null
                      *         },
                      *         "role": "owner",
@@ -10124,7 +10080,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
                             };
                             /**
@@ -10189,18 +10145,18 @@ export interface operations {
                      *       "data": {
                      *         "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *         "name": "catalogues",
-                     *         "createdAt": "2026-11-21T10:30:51.204Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "plan": {
                      *           "name": "pro",
-                     *           "agentLimit": 20,
-                     *           "secretLimit": 500,
+                     *           "agentLimit": null,
+                     *           "secretLimit": null,
                      *           "channels": true,
                      *           "customDomains": true,
                      *           "pinByCid": true,
                      *           "hotSwaps": true,
-                     *           "maxFileBytes": 26843545600,
-                     *           "storageBytes": 1099511627776,
-                     *           "requestsPerMinute": 600,
+                     *           "maxFileBytes": null,
+                     *           "storageBytes": null,
+                     *           "requestsPerMinute": null,
                      *           "agentDiskMb": null
                      *         },
                      *         "role": "owner",
@@ -10228,7 +10184,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
                             };
                             /**
@@ -10385,7 +10341,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "role": "viewer"
+                 *       "role": "member"
                  *     }
                  */
                 "application/json": {
@@ -10410,7 +10366,7 @@ export interface operations {
                      *       "data": {
                      *         "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "Ada",
-                     *         "role": "viewer"
+                     *         "role": "member"
                      *       }
                      *     }
                      */
@@ -10472,14 +10428,14 @@ export interface operations {
                      *       "data": {
                      *         "invitations": [
                      *           {
-                     *             "id": "0193a1c9-3b50-7e41-a7d6-0c9f52e81b34",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "role": "member",
                      *             "email": "ada@example.com",
                      *             "state": "pending",
-                     *             "invitedBy": "0193a1b0-4410-7f6e-8d27-c05b9e61a3f2",
+                     *             "invitedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *             "acceptedBy": null,
-                     *             "createdAt": "2026-11-21T11:02:10.480Z",
-                     *             "expiresAt": "2026-11-28T11:02:10.476Z"
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "expiresAt": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -10531,8 +10487,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "role": "member",
-                 *       "email": "ada@example.com"
+                 *       "role": "member"
                  *     }
                  */
                 "application/json": {
@@ -10559,14 +10514,14 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c9-3b50-7e41-a7d6-0c9f52e81b34",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "role": "member",
                      *         "email": "ada@example.com",
                      *         "state": "pending",
-                     *         "invitedBy": "0193a1b0-4410-7f6e-8d27-c05b9e61a3f2",
+                     *         "invitedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "acceptedBy": null,
-                     *         "createdAt": "2026-11-21T11:02:10.480Z",
-                     *         "expiresAt": "2026-11-28T11:02:10.476Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z",
                      *         "token": "invite_Zk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrT"
                      *       }
                      *     }
@@ -10681,15 +10636,15 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "workspace": {
-                     *           "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
-                     *           "name": "catalogues"
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *           "name": "reading room"
                      *         },
                      *         "user": {
                      *           "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "name": "Ada"
                      *         },
                      *         "role": "member",
-                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjOSJ9.c2lnbmF0dXJl"
+                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl"
                      *       }
                      *     }
                      */
@@ -10759,12 +10714,12 @@ export interface operations {
                      *       "data": {
                      *         "keys": [
                      *           {
-                     *             "id": "0193a1c5-02aa-7a31-93be-6d1f8e20c94b",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "name": "website",
                      *             "publicKey": "5f0c2b7be1d94a30a7e6",
                      *             "user": {
-                     *               "id": "0193a1b0-4410-7f6e-8d27-c05b9e61a3f2",
-                     *               "name": "owner"
+                     *               "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *               "name": "Ada"
                      *             },
                      *             "scopes": [
                      *               "org:files:read",
@@ -10772,10 +10727,10 @@ export interface operations {
                      *             ],
                      *             "maxUses": null,
                      *             "uses": 0,
-                     *             "createdAt": "2026-11-21T10:59:01.133Z",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
                      *             "expiresAt": null,
                      *             "revokedAt": null,
-                     *             "lastUsedAt": "2026-11-21T11:42:07.518Z"
+                     *             "lastUsedAt": null
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -10883,7 +10838,7 @@ export interface operations {
                      *       "data": {
                      *         "passkey": true,
                      *         "oidc": {
-                     *           "name": "Example"
+                     *           "name": "Ada"
                      *         }
                      *       }
                      *     }
@@ -10935,8 +10890,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -10991,8 +10946,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11075,8 +11030,8 @@ export interface operations {
                      * @example {
                      *       "data": {
                      *         "user": {
-                     *           "id": "0193a1b0-4410-7f6e-8d27-c05b9e61a3f2",
-                     *           "name": "owner"
+                     *           "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *           "name": "Ada"
                      *         },
                      *         "workspace": {
                      *           "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
@@ -11090,31 +11045,26 @@ export interface operations {
                      *         "isInstanceAdmin": true,
                      *         "plan": {
                      *           "name": "pro",
-                     *           "agentLimit": 20,
-                     *           "secretLimit": 500,
+                     *           "agentLimit": null,
+                     *           "secretLimit": null,
                      *           "channels": true,
                      *           "customDomains": true,
                      *           "pinByCid": true,
                      *           "hotSwaps": true,
-                     *           "maxFileBytes": 26843545600,
-                     *           "storageBytes": 1099511627776,
-                     *           "requestsPerMinute": 600,
+                     *           "maxFileBytes": null,
+                     *           "storageBytes": null,
+                     *           "requestsPerMinute": null,
                      *           "agentDiskMb": null
                      *         },
                      *         "session": {
-                     *           "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *           "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *           "expiresAt": "2026-11-21T10:58:03.485Z"
                      *         },
                      *         "workspaces": [
                      *           {
                      *             "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *             "name": "catalogues",
                      *             "role": "owner"
-                     *           },
-                     *           {
-                     *             "id": "0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5",
-                     *             "name": "reading room",
-                     *             "role": "viewer"
                      *           }
                      *         ]
                      *       }
@@ -11146,7 +11096,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
                             };
                             /** @description Null for a key. */
@@ -11197,12 +11147,12 @@ export interface operations {
                      *       "data": {
                      *         "sessions": [
                      *           {
-                     *             "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "userAgent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0",
                      *             "current": true,
-                     *             "createdAt": "2026-11-21T11:40:02.118Z",
-                     *             "lastUsedAt": "2026-11-21T11:52:30.004Z",
-                     *             "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "lastUsedAt": "2026-11-21T10:58:03.485Z",
+                     *             "expiresAt": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ]
                      *       }
@@ -11267,8 +11217,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11325,8 +11275,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11413,10 +11363,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "challenge": "VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr",
-                     *         "timeout": 300000,
-                     *         "rpId": "berth.example.com",
-                     *         "userVerification": "required"
+                     *         "challenge": "VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr"
                      *       }
                      *     }
                      */
@@ -11451,15 +11398,13 @@ export interface operations {
                  *         "id": "pH3r0aW1nXyQk8mT5uVbZw",
                  *         "rawId": "pH3r0aW1nXyQk8mT5uVbZw",
                  *         "type": "public-key",
-                 *         "clientExtensionResults": {},
                  *         "response": {
                  *           "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoi4oCmIn0",
                  *           "authenticatorData": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MdAAAAAg",
                  *           "signature": "MEUCIQDx3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYrAiBk",
                  *           "userHandle": "AZOhsEQQf26NJ8BbnmGj8g"
                  *         }
-                 *       },
-                 *       "workspaceId": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9"
+                 *       }
                  *     }
                  */
                 "application/json": {
@@ -11496,8 +11441,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11545,11 +11490,11 @@ export interface operations {
                      *       "data": {
                      *         "passkeys": [
                      *           {
-                     *             "id": "0193a1d4-5e02-7c19-a3d8-2b7f4c6e9d01",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "name": "Laptop",
                      *             "synced": true,
-                     *             "createdAt": "2026-11-21T11:44:30.902Z",
-                     *             "lastUsedAt": "2026-11-21T12:05:11.377Z"
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "lastUsedAt": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ]
                      *       }
@@ -11593,7 +11538,6 @@ export interface operations {
                  *         "id": "pH3r0aW1nXyQk8mT5uVbZw",
                  *         "rawId": "pH3r0aW1nXyQk8mT5uVbZw",
                  *         "type": "public-key",
-                 *         "clientExtensionResults": {},
                  *         "response": {
                  *           "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoi4oCmIn0",
                  *           "attestationObject": "o2NmbXRkbm9uZWdhdHRTdG10oGhhdXRoRGF0YVik"
@@ -11633,11 +11577,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-5e02-7c19-a3d8-2b7f4c6e9d01",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "Laptop",
                      *         "synced": true,
-                     *         "createdAt": "2026-11-21T11:44:30.902Z",
-                     *         "lastUsedAt": "2026-11-21T12:05:11.377Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastUsedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11689,26 +11633,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "challenge": "VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr",
-                     *         "rp": {
-                     *           "name": "Berth",
-                     *           "id": "berth.example.com"
-                     *         },
-                     *         "user": {
-                     *           "id": "AZOhsEQQf26NJ8BbnmGj8g",
-                     *           "name": "owner",
-                     *           "displayName": "owner"
-                     *         },
-                     *         "pubKeyCredParams": [
-                     *           {
-                     *             "type": "public-key",
-                     *             "alg": -7
-                     *           }
-                     *         ],
-                     *         "authenticatorSelection": {
-                     *           "residentKey": "required",
-                     *           "userVerification": "required"
-                     *         }
+                     *         "challenge": "VZk3vRzA2yq0oM1bJ7kLwPZ8e5t9dXcQfGhUiSnVmYr"
                      *       }
                      *     }
                      */
@@ -11808,11 +11733,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-5e02-7c19-a3d8-2b7f4c6e9d01",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "name": "Laptop",
                      *         "synced": true,
-                     *         "createdAt": "2026-11-21T11:44:30.902Z",
-                     *         "lastUsedAt": "2026-11-21T12:05:11.377Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastUsedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11850,11 +11775,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "workspaceId": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9"
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     /**
                      * Format: uuid
@@ -11932,8 +11853,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d0-7c14-7e90-b2a1-3f5d6c7b8a90",
-                     *         "expiresAt": "2026-11-28T11:40:02.116Z"
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -11983,11 +11904,11 @@ export interface operations {
                      *       "data": {
                      *         "identities": [
                      *           {
-                     *             "id": "0193a1d6-0b1f-7e84-9c35-6f2a8d4e7b13",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "issuer": "https://id.example.com",
                      *             "email": "ada@example.com",
-                     *             "createdAt": "2026-11-21T11:48:09.260Z",
-                     *             "lastUsedAt": "2026-11-21T12:10:44.018Z"
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "lastUsedAt": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ]
                      *       }
@@ -12050,11 +11971,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d6-0b1f-7e84-9c35-6f2a8d4e7b13",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "issuer": "https://id.example.com",
                      *         "email": "ada@example.com",
-                     *         "createdAt": "2026-11-21T11:48:09.260Z",
-                     *         "lastUsedAt": "2026-11-21T12:10:44.018Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastUsedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -12252,7 +12173,7 @@ export interface operations {
                      *       "data": {
                      *         "webhooks": [
                      *           {
-                     *             "id": "0193a1d4-6f20-7c18-b3a9-51e0d7c2f846",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "url": "https://hooks.example.com/berth",
                      *             "events": [
                      *               "pin.*",
@@ -12263,8 +12184,8 @@ export interface operations {
                      *             "enabled": true,
                      *             "disabledReason": null,
                      *             "failingSince": null,
-                     *             "createdAt": "2026-11-25T09:14:03.120Z",
-                     *             "updatedAt": "2026-11-25T09:14:03.120Z"
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "updatedAt": "2026-11-21T10:58:03.485Z"
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -12350,7 +12271,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-6f20-7c18-b3a9-51e0d7c2f846",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "url": "https://hooks.example.com/berth",
                      *         "events": [
                      *           "pin.*",
@@ -12361,8 +12282,8 @@ export interface operations {
                      *         "enabled": true,
                      *         "disabledReason": null,
                      *         "failingSince": null,
-                     *         "createdAt": "2026-11-25T09:14:03.120Z",
-                     *         "updatedAt": "2026-11-25T09:14:03.120Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDtpFCLcFMaZM="
                      *       }
                      *     }
@@ -12424,7 +12345,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-6f20-7c18-b3a9-51e0d7c2f846",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "url": "https://hooks.example.com/berth",
                      *         "events": [
                      *           "pin.*",
@@ -12435,8 +12356,8 @@ export interface operations {
                      *         "enabled": true,
                      *         "disabledReason": null,
                      *         "failingSince": null,
-                     *         "createdAt": "2026-11-25T09:14:03.120Z",
-                     *         "updatedAt": "2026-11-25T09:14:03.120Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -12524,8 +12445,10 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "url": "https://hooks.example.com/berth",
                  *       "events": [
-                 *         "*"
+                 *         "pin.*",
+                 *         "agent.error"
                  *       ]
                  *     }
                  */
@@ -12553,18 +12476,19 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-6f20-7c18-b3a9-51e0d7c2f846",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "url": "https://hooks.example.com/berth",
                      *         "events": [
-                     *           "*"
+                     *           "pin.*",
+                     *           "agent.error"
                      *         ],
                      *         "agentId": null,
                      *         "groupId": null,
                      *         "enabled": true,
                      *         "disabledReason": null,
                      *         "failingSince": null,
-                     *         "createdAt": "2026-11-25T09:14:03.120Z",
-                     *         "updatedAt": "2026-11-25T09:14:03.120Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -12624,7 +12548,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d4-6f20-7c18-b3a9-51e0d7c2f846",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "url": "https://hooks.example.com/berth",
                      *         "events": [
                      *           "pin.*",
@@ -12635,8 +12559,8 @@ export interface operations {
                      *         "enabled": true,
                      *         "disabledReason": null,
                      *         "failingSince": null,
-                     *         "createdAt": "2026-11-25T09:14:03.120Z",
-                     *         "updatedAt": "2026-11-25T09:14:03.120Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDtpFCLcFMaZM="
                      *       }
                      *     }
@@ -12696,18 +12620,18 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d5-0b7c-7a41-9c62-e8f4a1d03b57",
-                     *         "type": "webhook.test",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "type": "pin.pinned",
                      *         "state": "pending",
                      *         "attempts": 0,
-                     *         "createdAt": "2026-11-25T09:15:40.008Z",
-                     *         "lastAttemptAt": null,
-                     *         "nextAttemptAt": "2026-11-25T09:15:40.008Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastAttemptAt": "2026-11-21T10:58:03.485Z",
+                     *         "nextAttemptAt": null,
                      *         "endedAt": null,
-                     *         "status": null,
-                     *         "response": null,
+                     *         "status": 204,
+                     *         "response": "",
                      *         "error": null,
-                     *         "body": "{\"id\":\"0193a1d5-0b7c-7a41-9c62-e8f4a1d03b57\",\"type\":\"webhook.test\",\"createdAt\":\"2026-11-25T09:15:40.008Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"webhook\",\"id\":\"0193a1d4-6f20-7c18-b3a9-51e0d7c2f846\"},\"data\":{}}"
+                     *         "body": "{\"id\":\"1816211578880123\",\"type\":\"group.created\",\"createdAt\":\"2026-11-21T10:58:03.485Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"group\",\"id\":\"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7\"},\"data\":{}}"
                      *       }
                      *     }
                      */
@@ -12780,14 +12704,14 @@ export interface operations {
                      *       "data": {
                      *         "deliveries": [
                      *           {
-                     *             "id": "0193a1d5-0b7c-7a41-9c62-e8f4a1d03b57",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "type": "pin.pinned",
-                     *             "state": "delivered",
-                     *             "attempts": 1,
-                     *             "createdAt": "2026-11-25T09:15:40.008Z",
-                     *             "lastAttemptAt": "2026-11-25T09:15:40.061Z",
+                     *             "state": "pending",
+                     *             "attempts": 0,
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "lastAttemptAt": "2026-11-21T10:58:03.485Z",
                      *             "nextAttemptAt": null,
-                     *             "endedAt": "2026-11-25T09:15:40.061Z",
+                     *             "endedAt": null,
                      *             "status": 204,
                      *             "response": "",
                      *             "error": null
@@ -12859,18 +12783,18 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d5-0b7c-7a41-9c62-e8f4a1d03b57",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "type": "pin.pinned",
-                     *         "state": "delivered",
-                     *         "attempts": 1,
-                     *         "createdAt": "2026-11-25T09:15:40.008Z",
-                     *         "lastAttemptAt": "2026-11-25T09:15:40.061Z",
+                     *         "state": "pending",
+                     *         "attempts": 0,
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastAttemptAt": "2026-11-21T10:58:03.485Z",
                      *         "nextAttemptAt": null,
-                     *         "endedAt": "2026-11-25T09:15:40.061Z",
+                     *         "endedAt": null,
                      *         "status": 204,
                      *         "response": "",
                      *         "error": null,
-                     *         "body": "{\"id\":\"1806834901245952\",\"type\":\"pin.pinned\",\"createdAt\":\"2026-11-25T09:15:39.990Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"file\",\"id\":\"0193a1d4-f3b0-7d55-8a21-90c6b7e4d312\"},\"data\":{\"network\":\"public\",\"cid\":\"bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e\",\"name\":\"report.pdf\",\"status\":\"pinned\",\"size\":48213,\"mimeType\":\"application/pdf\",\"groupId\":null}}"
+                     *         "body": "{\"id\":\"1816211578880123\",\"type\":\"group.created\",\"createdAt\":\"2026-11-21T10:58:03.485Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"group\",\"id\":\"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7\"},\"data\":{}}"
                      *       }
                      *     }
                      */
@@ -12935,18 +12859,18 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1d5-0b7c-7a41-9c62-e8f4a1d03b57",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "type": "pin.pinned",
                      *         "state": "pending",
                      *         "attempts": 0,
-                     *         "createdAt": "2026-11-25T09:15:40.008Z",
-                     *         "lastAttemptAt": null,
-                     *         "nextAttemptAt": "2026-11-25T09:15:40.008Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "lastAttemptAt": "2026-11-21T10:58:03.485Z",
+                     *         "nextAttemptAt": null,
                      *         "endedAt": null,
-                     *         "status": null,
-                     *         "response": null,
+                     *         "status": 204,
+                     *         "response": "",
                      *         "error": null,
-                     *         "body": "{\"id\":\"1806834901245952\",\"type\":\"pin.pinned\",\"createdAt\":\"2026-11-25T09:15:39.990Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"file\",\"id\":\"0193a1d4-f3b0-7d55-8a21-90c6b7e4d312\"},\"data\":{\"network\":\"public\",\"cid\":\"bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e\",\"name\":\"report.pdf\",\"status\":\"pinned\",\"size\":48213,\"mimeType\":\"application/pdf\",\"groupId\":null}}"
+                     *         "body": "{\"id\":\"1816211578880123\",\"type\":\"group.created\",\"createdAt\":\"2026-11-21T10:58:03.485Z\",\"workspaceId\":\"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9\",\"resource\":{\"type\":\"group\",\"id\":\"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7\"},\"data\":{}}"
                      *       }
                      *     }
                      */
@@ -13010,15 +12934,15 @@ export interface operations {
                      *         "plans": [
                      *           {
                      *             "name": "pro",
-                     *             "agentLimit": 20,
-                     *             "secretLimit": 500,
+                     *             "agentLimit": null,
+                     *             "secretLimit": null,
                      *             "channels": true,
                      *             "customDomains": true,
                      *             "pinByCid": true,
                      *             "hotSwaps": true,
-                     *             "maxFileBytes": 26843545600,
-                     *             "storageBytes": 1099511627776,
-                     *             "requestsPerMinute": 600,
+                     *             "maxFileBytes": null,
+                     *             "storageBytes": null,
+                     *             "requestsPerMinute": null,
                      *             "agentDiskMb": null
                      *           }
                      *         ],
@@ -13039,7 +12963,7 @@ export interface operations {
                                 maxFileBytes: number | null;
                                 storageBytes: number | null;
                                 requestsPerMinute: number | null;
-                                /** @description `null` means the setting `BERTH_AGENT_DISK_MB`. */
+                                /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
                             }[];
                             next_page_token: string;
@@ -13091,7 +13015,7 @@ export interface operations {
                      *             "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *             "name": "catalogues",
                      *             "plan": "pro",
-                     *             "createdAt": "2026-11-21T10:30:51.204Z",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
                      *             "usage": {
                      *               "files": 128,
                      *               "bytes": 734003200,
@@ -13174,13 +13098,13 @@ export interface operations {
                      *         "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *         "name": "catalogues",
                      *         "plan": "pro",
-                     *         "createdAt": "2026-11-21T10:30:51.204Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "usage": {
-                     *           "files": 0,
-                     *           "bytes": 0,
-                     *           "agents": 0
+                     *           "files": 128,
+                     *           "bytes": 734003200,
+                     *           "agents": 3
                      *         },
-                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFhZiJ9.c2lnbmF0dXJl"
+                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl"
                      *       }
                      *     }
                      */
@@ -13243,7 +13167,7 @@ export interface operations {
                      *         "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *         "name": "catalogues",
                      *         "plan": "pro",
-                     *         "createdAt": "2026-11-21T10:30:51.204Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "usage": {
                      *           "files": 128,
                      *           "bytes": 734003200,
@@ -13293,6 +13217,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "name": "catalogues",
                  *       "plan": "pro"
                  *     }
                  */
@@ -13319,7 +13244,7 @@ export interface operations {
                      *         "id": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *         "name": "catalogues",
                      *         "plan": "pro",
-                     *         "createdAt": "2026-11-21T10:30:51.204Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "usage": {
                      *           "files": 128,
                      *           "bytes": 734003200,
@@ -13387,14 +13312,14 @@ export interface operations {
                      *             "bytes": 21474836480
                      *           },
                      *           "private": {
-                     *             "files": 512,
-                     *             "bytes": 1073741824
+                     *             "files": 4096,
+                     *             "bytes": 21474836480
                      *           }
                      *         },
                      *         "agents": {
                      *           "starting": 0,
-                     *           "running": 12,
-                     *           "not_running": 3
+                     *           "running": 0,
+                     *           "not_running": 0
                      *         }
                      *       }
                      *     }
@@ -13451,17 +13376,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "status": "degraded",
+                     *         "status": "ok",
                      *         "parts": [
                      *           {
-                     *             "name": "database",
-                     *             "status": "ok"
-                     *           },
-                     *           {
-                     *             "name": "workers",
-                     *             "status": "down",
-                     *             "detail": "no worker process is running",
-                     *             "advice": "Run `npm start`, or `node src/main.ts worker`."
+                     *             "status": "ok",
+                     *             "name": "database"
                      *           }
                      *         ]
                      *       }
@@ -13520,8 +13439,8 @@ export interface operations {
                      *             "name": "pins",
                      *             "queued": 3,
                      *             "running": 12,
-                     *             "oldestSeconds": 0.8,
-                     *             "slots": 64
+                     *             "oldestSeconds": null,
+                     *             "slots": 0
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13583,24 +13502,13 @@ export interface operations {
                      *       "data": {
                      *         "workers": [
                      *           {
-                     *             "id": "0193a1ad-6c31-7b0e-9f42-8d17c5a0e6b3",
-                     *             "version": "0.4.0",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "version": null,
                      *             "isAlive": true,
-                     *             "startedAt": "2026-11-21T10:20:04.771Z",
-                     *             "seenAt": "2026-11-21T11:42:09.310Z",
-                     *             "slots": {
-                     *               "pins": 64,
-                     *               "agents": 4
-                     *             },
-                     *             "parts": {
-                     *               "database": {
-                     *                 "status": "ok"
-                     *               },
-                     *               "disk": {
-                     *                 "status": "ok",
-                     *                 "detail": "84 GB free of 128 GB"
-                     *               }
-                     *             }
+                     *             "startedAt": "2026-11-21T10:58:03.485Z",
+                     *             "seenAt": "2026-11-21T10:58:03.485Z",
+                     *             "slots": {},
+                     *             "parts": {}
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13692,25 +13600,25 @@ export interface operations {
                      *       "data": {
                      *         "entries": [
                      *           {
-                     *             "id": "0193a1d0-8a3e-7b52-9c64-e1f70b2d9a58",
-                     *             "createdAt": "2026-11-21T11:10:22.718Z",
-                     *             "workspaceId": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "workspaceId": null,
                      *             "via": "key",
                      *             "user": {
-                     *               "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *               "name": "Ada"
+                     *               "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *               "name": null
                      *             },
-                     *             "keyId": "0193a1bf-7e33-7f08-b2c1-94a5d6e7f801",
+                     *             "keyId": null,
                      *             "agentId": null,
                      *             "action": "createSecret",
-                     *             "method": "POST",
-                     *             "route": "/v0/secrets",
+                     *             "method": null,
+                     *             "route": null,
                      *             "resource": "secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26",
-                     *             "status": 201,
+                     *             "status": null,
                      *             "errorCode": null,
-                     *             "requestId": "5f3d0c9be84d4c5f8e1d7a92b06c3f41",
-                     *             "address": "203.0.113.20",
-                     *             "userAgent": "curl/8.5.0"
+                     *             "requestId": null,
+                     *             "address": null,
+                     *             "userAgent": null
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13752,7 +13660,7 @@ export interface operations {
                             next_page_token: string;
                         };
                     };
-                    /** @example {"id":"0193a1d0-8a3e-7b52-9c64-e1f70b2d9a58","createdAt":"2026-11-21T11:10:22.718Z","workspaceId":"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9","via":"key","user":{"id":"0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60","name":"Ada"},"keyId":"0193a1bf-7e33-7f08-b2c1-94a5d6e7f801","agentId":null,"action":"createSecret","method":"POST","route":"/v0/secrets","resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":201,"errorCode":null,"requestId":"5f3d0c9be84d4c5f8e1d7a92b06c3f41","address":"203.0.113.20","userAgent":"curl/8.5.0"} */
+                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":null},"keyId":null,"agentId":null,"action":"createSecret","method":null,"route":null,"resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":null,"errorCode":null,"requestId":null,"address":null,"userAgent":null} */
                     "application/x-ndjson": string;
                 };
             };
@@ -13815,25 +13723,25 @@ export interface operations {
                      *       "data": {
                      *         "entries": [
                      *           {
-                     *             "id": "0193a1d0-8a3e-7b52-9c64-e1f70b2d9a58",
-                     *             "createdAt": "2026-11-21T11:10:22.718Z",
-                     *             "workspaceId": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "workspaceId": null,
                      *             "via": "key",
                      *             "user": {
-                     *               "id": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *               "name": "Ada"
+                     *               "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *               "name": null
                      *             },
-                     *             "keyId": "0193a1bf-7e33-7f08-b2c1-94a5d6e7f801",
+                     *             "keyId": null,
                      *             "agentId": null,
                      *             "action": "createSecret",
-                     *             "method": "POST",
-                     *             "route": "/v0/secrets",
+                     *             "method": null,
+                     *             "route": null,
                      *             "resource": "secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26",
-                     *             "status": 201,
+                     *             "status": null,
                      *             "errorCode": null,
-                     *             "requestId": "5f3d0c9be84d4c5f8e1d7a92b06c3f41",
-                     *             "address": "203.0.113.20",
-                     *             "userAgent": "curl/8.5.0"
+                     *             "requestId": null,
+                     *             "address": null,
+                     *             "userAgent": null
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13875,7 +13783,7 @@ export interface operations {
                             next_page_token: string;
                         };
                     };
-                    /** @example {"id":"0193a1d0-8a3e-7b52-9c64-e1f70b2d9a58","createdAt":"2026-11-21T11:10:22.718Z","workspaceId":"0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9","via":"key","user":{"id":"0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60","name":"Ada"},"keyId":"0193a1bf-7e33-7f08-b2c1-94a5d6e7f801","agentId":null,"action":"createSecret","method":"POST","route":"/v0/secrets","resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":201,"errorCode":null,"requestId":"5f3d0c9be84d4c5f8e1d7a92b06c3f41","address":"203.0.113.20","userAgent":"curl/8.5.0"} */
+                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":null},"keyId":null,"agentId":null,"action":"createSecret","method":null,"route":null,"resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":null,"errorCode":null,"requestId":null,"address":null,"userAgent":null} */
                     "application/x-ndjson": string;
                 };
             };
@@ -13925,22 +13833,18 @@ export interface operations {
                      *       "data": {
                      *         "operations": [
                      *           {
-                     *             "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "kind": "pin.add",
                      *             "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *             "target_name": "catalogue.pdf",
-                     *             "state": "running",
+                     *             "target_name": null,
+                     *             "state": "queued",
                      *             "step": "retrieving",
-                     *             "progress": {
-                     *               "blocks": 112,
-                     *               "bytes": 29360128,
-                     *               "total_bytes": 52431991
-                     *             },
+                     *             "progress": null,
                      *             "attempts": 1,
                      *             "error": null,
                      *             "error_code": null,
-                     *             "created_at": "2026-11-21T10:58:03.485934Z",
-                     *             "started_at": "2026-11-21T10:58:03.502417Z",
+                     *             "created_at": "2026-11-21T10:58:03.485Z",
+                     *             "started_at": "2026-11-21T10:58:03.485Z",
                      *             "next_attempt_at": null,
                      *             "finished_at": null
                      *           }
@@ -14018,24 +13922,20 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *         "target_name": "catalogue.pdf",
-                     *         "state": "succeeded",
+                     *         "target_name": null,
+                     *         "state": "queued",
                      *         "step": "retrieving",
-                     *         "progress": {
-                     *           "blocks": 205,
-                     *           "bytes": 52431991,
-                     *           "total_bytes": 52431991
-                     *         },
+                     *         "progress": null,
                      *         "attempts": 1,
                      *         "error": null,
                      *         "error_code": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
-                     *         "started_at": "2026-11-21T10:58:03.502417Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
+                     *         "started_at": "2026-11-21T10:58:03.485Z",
                      *         "next_attempt_at": null,
-                     *         "finished_at": "2026-11-21T10:58:09.118250Z"
+                     *         "finished_at": null
                      *       }
                      *     }
                      */
@@ -14103,24 +14003,20 @@ export interface operations {
                     /**
                      * @example {
                      *       "data": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *         "target_name": "catalogue.pdf",
-                     *         "state": "canceled",
+                     *         "target_name": null,
+                     *         "state": "queued",
                      *         "step": "retrieving",
-                     *         "progress": {
-                     *           "blocks": 112,
-                     *           "bytes": 29360128,
-                     *           "total_bytes": 52431991
-                     *         },
+                     *         "progress": null,
                      *         "attempts": 1,
                      *         "error": null,
                      *         "error_code": null,
-                     *         "created_at": "2026-11-21T10:58:03.485934Z",
-                     *         "started_at": "2026-11-21T10:58:03.502417Z",
+                     *         "created_at": "2026-11-21T10:58:03.485Z",
+                     *         "started_at": "2026-11-21T10:58:03.485Z",
                      *         "next_attempt_at": null,
-                     *         "finished_at": "2026-11-21T10:58:04.270655Z"
+                     *         "finished_at": null
                      *       }
                      *     }
                      */
@@ -14188,12 +14084,7 @@ export interface operations {
                 content: {
                     /**
                      * @example event: operation
-                     *     id: 7
-                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":"catalogue.pdf","state":"running","step":"retrieving","progress":{"blocks":112,"bytes":29360128,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":null}
-                     *
-                     *     event: operation
-                     *     id: 8
-                     *     data: {"id":"0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":"catalogue.pdf","state":"succeeded","step":"retrieving","progress":{"blocks":205,"bytes":52431991,"total_bytes":52431991},"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485934Z","started_at":"2026-11-21T10:58:03.502417Z","next_attempt_at":null,"finished_at":"2026-11-21T10:58:09.118250Z"}
+                     *     data: {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":null,"state":"queued","step":"retrieving","progress":null,"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485Z","started_at":"2026-11-21T10:58:03.485Z","next_attempt_at":null,"finished_at":null}
                      */
                     "text/event-stream": string;
                 };
@@ -14288,9 +14179,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Agent x7f3k2ab is being restarted",
+                     *       "message": "Agent x7f3k2ab restarted",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -14387,9 +14278,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Scripts are being launched",
+                     *       "message": "Scripts launched",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -14444,18 +14335,13 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "engine": "openclaw",
-                     *       "currentVersion": "2026.9.5",
                      *       "availableVersions": [
                      *         "2026.9.6",
                      *         "2026.9.5"
                      *       ],
-                     *       "availableVersionsPerEngine": {
-                     *         "openclaw": [
-                     *           "2026.9.6",
-                     *           "2026.9.5"
-                     *         ]
-                     *       }
+                     *       "availableVersionsPerEngine": {},
+                     *       "engine": "openclaw",
+                     *       "currentVersion": "2026.9.6"
                      *     }
                      */
                     "application/json": {
@@ -14506,9 +14392,9 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "currentVersion": "2026.9.5",
+                     *       "currentVersion": "2026.9.6",
                      *       "latestVersion": "2026.9.6",
-                     *       "updateAvailable": true
+                     *       "updateAvailable": false
                      *     }
                      */
                     "application/json": {
@@ -14581,7 +14467,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "previousVersion": "2026.9.5",
+                     *       "previousVersion": "2026.9.6",
                      *       "newVersion": "2026.9.6",
                      *       "output": "Restarted on 2026.9.6"
                      *     }
@@ -14610,11 +14496,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "previousVersion": "2026.9.5",
+                     *       "previousVersion": "2026.9.6",
                      *       "newVersion": "2026.9.6",
-                     *       "output": "Restarting on 2026.9.6",
+                     *       "output": "Restarted on 2026.9.6",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -14717,12 +14603,7 @@ export interface operations {
                      *         "2026.9.6",
                      *         "2026.9.5"
                      *       ],
-                     *       "availableVersionsPerEngine": {
-                     *         "openclaw": [
-                     *           "2026.9.6",
-                     *           "2026.9.5"
-                     *         ]
-                     *       }
+                     *       "availableVersionsPerEngine": {}
                      *     }
                      */
                     "application/json": {
@@ -14769,10 +14650,7 @@ export interface operations {
                      *           {
                      *             "server": "ollama",
                      *             "name": "Ollama",
-                     *             "models": [
-                     *               "qwen3:8b",
-                     *               "llama3.2:3b"
-                     *             ]
+                     *             "models": []
                      *           }
                      *         ]
                      *       }
@@ -14830,9 +14708,9 @@ export interface operations {
                      *       "usage": [
                      *         {
                      *           "agentId": "x7f3k2ab",
-                     *           "at": "2026-11-21T11:12:33.120Z",
-                     *           "memoryBytes": 702545920,
-                     *           "memoryLimitBytes": 2147483648
+                     *           "at": "2026-11-21T10:58:03.485Z",
+                     *           "memoryBytes": 0,
+                     *           "memoryLimitBytes": null
                      *         }
                      *       ]
                      *     }
@@ -14885,17 +14763,17 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "memoryLimitBytes": 2147483648,
+                     *       "memoryLimitBytes": null,
                      *       "disk": {
-                     *         "usedBytes": 14155776,
-                     *         "limitBytes": 10737418240
+                     *         "usedBytes": 0,
+                     *         "limitBytes": 0
                      *       },
                      *       "samples": [
                      *         {
-                     *           "at": "2026-11-21T11:12:30.004Z",
-                     *           "memoryBytes": 702545920,
-                     *           "cpus": 0.021,
-                     *           "diskBytes": 14155776,
+                     *           "at": "2026-11-21T10:58:03.485Z",
+                     *           "memoryBytes": 0,
+                     *           "cpus": 0,
+                     *           "diskBytes": 0,
                      *           "processes": 9
                      *         }
                      *       ]
@@ -14967,12 +14845,12 @@ export interface operations {
                      *           "vibe": null,
                      *           "emoji": null,
                      *           "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
-                     *           "createdAt": "2026-11-21T11:04:48.230Z",
-                     *           "updatedAt": "2026-11-21T11:05:31.902Z",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "status": "running",
                      *           "statusReason": null,
                      *           "lastSync": null,
-                     *           "snapshotCid": null,
+                     *           "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *           "fileManifest": null,
                      *           "snapshotsUpdatedAt": null,
                      *           "engine": "openclaw",
@@ -15053,11 +14931,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "Librarian",
-                 *       "description": "Keeps the catalogue.",
-                 *       "templateId": "assistant",
-                 *       "secretIds": [
-                 *         "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3"
-                 *       ]
+                 *       "templateId": "assistant"
                  *     }
                  */
                 "application/json": {
@@ -15174,12 +15048,12 @@ export interface operations {
                      *         "vibe": null,
                      *         "emoji": null,
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
-                     *         "createdAt": "2026-11-21T11:04:48.230Z",
-                     *         "updatedAt": "2026-11-21T11:05:31.902Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "status": "running",
                      *         "statusReason": null,
                      *         "lastSync": null,
-                     *         "snapshotCid": null,
+                     *         "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
@@ -15253,12 +15127,12 @@ export interface operations {
                      *         "vibe": null,
                      *         "emoji": null,
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
-                     *         "createdAt": "2026-11-21T11:04:48.230Z",
-                     *         "updatedAt": "2026-11-21T11:05:31.902Z",
-                     *         "status": "not_running",
-                     *         "statusReason": "the gateway was not ready in time",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "status": "running",
+                     *         "statusReason": null,
                      *         "lastSync": null,
-                     *         "snapshotCid": null,
+                     *         "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
@@ -15342,12 +15216,12 @@ export interface operations {
                      *         "vibe": null,
                      *         "emoji": null,
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
-                     *         "createdAt": "2026-11-21T11:04:48.230Z",
-                     *         "updatedAt": "2026-11-21T11:05:31.902Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "status": "running",
                      *         "statusReason": null,
                      *         "lastSync": null,
-                     *         "snapshotCid": null,
+                     *         "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
@@ -15358,26 +15232,26 @@ export interface operations {
                      *       "disk": {
                      *         "usedBytes": 14155776,
                      *         "limitBytes": 10737418240,
-                     *         "hardLimit": true
+                     *         "hardLimit": false
                      *       },
                      *       "skills": [
                      *         {
                      *           "agentId": "x7f3k2ab",
-                     *           "skillId": "0193a1c9-6b3f-7c04-a5d2-1e8f7b9c0d34",
-                     *           "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *           "attachedAt": "2026-11-21T11:04:48.230Z",
-                     *           "name": "catalogue",
-                     *           "description": "Finds books by title, author and shelf.",
+                     *           "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
+                     *           "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "attachedAt": "2026-11-21T10:58:03.485Z",
+                     *           "name": "invoices",
+                     *           "description": "Write invoices from the price list.",
                      *           "version": "1.2.0",
                      *           "slug": null
                      *         }
                      *       ],
                      *       "secrets": [
                      *         {
-                     *           "id": "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "name": "OPENAI_API_KEY",
-                     *           "createdAt": "2026-11-21T11:05:12.418Z",
-                     *           "updatedAt": "2026-11-21T11:05:12.418Z",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "synced": true
                      *         }
                      *       ],
@@ -15387,15 +15261,15 @@ export interface operations {
                      *           "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *           "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
-                     *           "changeSummary": "1 changed",
+                     *           "changeSummary": null,
                      *           "contentDiff": null,
-                     *           "createdAt": "2026-11-21T11:20:41.377Z"
+                     *           "createdAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ],
                      *       "portForwarding": [
                      *         {
-                     *           "port": 4180,
-                     *           "pathPrefix": "/page",
+                     *           "port": 3000,
+                     *           "pathPrefix": "/",
                      *           "protected": false
                      *         }
                      *       ]
@@ -15575,7 +15449,7 @@ export interface operations {
                      *       "wasInRegistry": true,
                      *       "r2ObjectsDeleted": 0,
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -15657,15 +15531,15 @@ export interface operations {
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "Librarian",
                      *         "description": "Keeps the catalogue.",
-                     *         "vibe": "quiet and exact",
-                     *         "emoji": "📚",
+                     *         "vibe": null,
+                     *         "emoji": null,
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
-                     *         "createdAt": "2026-11-21T11:04:48.230Z",
-                     *         "updatedAt": "2026-11-21T11:05:31.902Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "status": "running",
                      *         "statusReason": null,
                      *         "lastSync": null,
-                     *         "snapshotCid": null,
+                     *         "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
@@ -15756,10 +15630,10 @@ export interface operations {
                      *       "engine": "openclaw",
                      *       "agentVersion": "2026.9.6",
                      *       "reachable": true,
-                     *       "startedAt": "2026-11-21T11:05:20.405Z",
+                     *       "startedAt": "2026-11-21T10:58:03.485Z",
                      *       "gateway": {
-                     *         "state": "ready",
-                     *         "pid": 31,
+                     *         "state": "stopped",
+                     *         "pid": null,
                      *         "restarts": 0,
                      *         "exitCode": null,
                      *         "reason": null,
@@ -15768,28 +15642,23 @@ export interface operations {
                      *       },
                      *       "scripts": {
                      *         "build": {
-                     *           "state": "success",
-                     *           "exitCode": 0,
-                     *           "startedAt": "2026-11-21T11:05:32.118Z",
-                     *           "finishedAt": "2026-11-21T11:05:40.733Z"
+                     *           "state": "not_configured",
+                     *           "exitCode": null,
+                     *           "startedAt": null,
+                     *           "finishedAt": null
                      *         },
                      *         "start": {
-                     *           "state": "running",
+                     *           "state": "not_configured",
                      *           "exitCode": null,
-                     *           "startedAt": "2026-11-21T11:05:32.118Z",
+                     *           "startedAt": null,
                      *           "finishedAt": null
                      *         }
                      *       },
-                     *       "skillProblems": [
-                     *         {
-                     *           "name": "notes",
-                     *           "message": "skills/notes is not as Berth has put it there"
-                     *         }
-                     *       ],
+                     *       "skillProblems": [],
                      *       "disk": {
                      *         "usedBytes": 14155776,
                      *         "limitBytes": 10737418240,
-                     *         "hardLimit": true
+                     *         "hardLimit": false
                      *       }
                      *     }
                      */
@@ -15888,21 +15757,21 @@ export interface operations {
                      * @example {
                      *       "secrets": [
                      *         {
-                     *           "id": "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "name": "OPENAI_API_KEY",
                      *           "type": "secret",
-                     *           "createdAt": "2026-11-21T11:05:12.418Z",
-                     *           "updatedAt": "2026-11-21T11:05:12.418Z",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "agents": [
                      *             {
                      *               "agentId": "x7f3k2ab",
-                     *               "name": "Librarian"
+                     *               "name": "OPENAI_API_KEY"
                      *             }
                      *           ]
                      *         }
                      *       ],
-                     *       "secretLimit": null
+                     *       "secretLimit": 500
                      *     }
                      */
                     "application/json": {
@@ -15981,12 +15850,12 @@ export interface operations {
                      * @example {
                      *       "success": true,
                      *       "secret": {
-                     *         "id": "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "OPENAI_API_KEY",
                      *         "type": "secret",
-                     *         "createdAt": "2026-11-21T11:05:12.418Z",
-                     *         "updatedAt": "2026-11-21T11:05:12.418Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -16060,12 +15929,12 @@ export interface operations {
                      * @example {
                      *       "success": true,
                      *       "secret": {
-                     *         "id": "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "OPENAI_API_KEY",
                      *         "type": "secret",
-                     *         "createdAt": "2026-11-21T11:05:12.418Z",
-                     *         "updatedAt": "2026-11-21T11:05:12.418Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -16175,10 +16044,10 @@ export interface operations {
                      * @example {
                      *       "secrets": [
                      *         {
-                     *           "id": "0193a1c8-22d4-7b60-8c1e-5a9f40c7e2d3",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "name": "OPENAI_API_KEY",
-                     *           "createdAt": "2026-11-21T11:05:12.418Z",
-                     *           "updatedAt": "2026-11-21T11:05:12.418Z",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "synced": true
                      *         }
                      *       ]
@@ -16249,11 +16118,7 @@ export interface operations {
                      * @example {
                      *       "success": true,
                      *       "attached": 1,
-                     *       "message": "The agent restarts to get them",
-                     *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
-                     *         "state": "queued"
-                     *       }
+                     *       "message": "The agent restarts to get them"
                      *     }
                      */
                     "application/json": {
@@ -16365,17 +16230,16 @@ export interface operations {
                      *           "description": "Write invoices from the price list.",
                      *           "version": "1.2.0",
                      *           "slug": null,
-                     *           "network": "private",
-                     *           "createdAt": "2026-11-21T11:05:12.208Z",
-                     *           "updatedAt": "2026-11-21T11:05:12.208Z",
+                     *           "network": "public",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "envVars": [
                      *             {
-                     *               "name": "INVOICE_API_KEY",
-                     *               "description": "Of the accounting service."
+                     *               "name": "INVOICE_API_KEY"
                      *             }
                      *           ],
-                     *           "fileId": "0193a1c4-6f11-7d20-9b3a-51c7e0d48a26"
+                     *           "fileId": null
                      *         }
                      *       ],
                      *       "currentUserId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60"
@@ -16442,13 +16306,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                 *       "name": "invoices",
-                 *       "envVars": [
-                 *         {
-                 *           "name": "INVOICE_API_KEY",
-                 *           "description": "Of the accounting service."
-                 *         }
-                 *       ]
+                 *       "name": "invoices"
                  *     }
                  */
                 "application/json": {
@@ -16497,17 +16355,16 @@ export interface operations {
                      *         "description": "Write invoices from the price list.",
                      *         "version": "1.2.0",
                      *         "slug": null,
-                     *         "network": "private",
-                     *         "createdAt": "2026-11-21T11:05:12.208Z",
-                     *         "updatedAt": "2026-11-21T11:05:12.208Z",
+                     *         "network": "public",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "envVars": [
                      *           {
-                     *             "name": "INVOICE_API_KEY",
-                     *             "description": "Of the accounting service."
+                     *             "name": "INVOICE_API_KEY"
                      *           }
                      *         ],
-                     *         "fileId": "0193a1c4-6f11-7d20-9b3a-51c7e0d48a26"
+                     *         "fileId": null
                      *       }
                      *     }
                      */
@@ -16558,7 +16415,7 @@ export interface operations {
                      *       "success": true,
                      *       "message": "The content is being retrieved: repeat the request when the operation has ended",
                      *       "operation": {
-                     *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -16618,15 +16475,15 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
+                     *       "skillId": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *       "versions": [
                      *         {
                      *           "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
-                     *           "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *           "version": "1.3.0",
-                     *           "network": "private",
+                     *           "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "version": "1.2.0",
+                     *           "network": "public",
                      *           "fileId": null,
-                     *           "createdAt": "2026-11-21T12:40:00.917Z"
+                     *           "createdAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ]
                      *     }
@@ -16683,8 +16540,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                 *       "version": "1.3.0"
+                 *       "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
                  *     }
                  */
                 "application/json": {
@@ -16715,11 +16571,11 @@ export interface operations {
                      *       "success": true,
                      *       "version": {
                      *         "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
-                     *         "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *         "version": "1.3.0",
-                     *         "network": "private",
+                     *         "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "version": "1.2.0",
+                     *         "network": "public",
                      *         "fileId": null,
-                     *         "createdAt": "2026-11-21T12:40:00.917Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -16758,7 +16614,7 @@ export interface operations {
                      *       "success": true,
                      *       "message": "The content is being retrieved: repeat the request when the operation has ended",
                      *       "operation": {
-                     *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -16869,11 +16725,11 @@ export interface operations {
                      *           "agentId": "x7f3k2ab",
                      *           "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
                      *           "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "attachedAt": "2026-11-21T10:58:03.485Z",
                      *           "name": "invoices",
                      *           "description": "Write invoices from the price list.",
                      *           "version": "1.2.0",
-                     *           "slug": null,
-                     *           "attachedAt": "2026-11-21T11:05:12.208Z"
+                     *           "slug": null
                      *         }
                      *       ]
                      *     }
@@ -16935,7 +16791,6 @@ export interface operations {
                 /**
                  * @example {
                  *       "skillCids": [
-                 *         "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                  *         "@berth/journal"
                  *       ]
                  *     }
@@ -16990,12 +16845,12 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "It is written to the agent; see the operation",
+                     *       "message": "The agent has it",
+                     *       "attached": 2,
                      *       "operation": {
-                     *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
-                     *       },
-                     *       "attached": 2
+                     *       }
                      *     }
                      */
                     "application/json": {
@@ -17071,7 +16926,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "The agent no longer has it"
+                     *       "message": "The agent has it"
                      *     }
                      */
                     "application/json": {
@@ -17096,9 +16951,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "It is removed from the agent; see the operation",
+                     *       "message": "The agent has it",
                      *       "operation": {
-                     *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -17160,10 +17015,10 @@ export interface operations {
                      *           "name": "invoices",
                      *           "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *           "version": "1.2.0",
-                     *           "latestSkillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
-                     *           "latestVersion": "1.3.0",
-                     *           "updateAvailable": true,
-                     *           "folder": "modified"
+                     *           "latestSkillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "latestVersion": "1.2.0",
+                     *           "updateAvailable": false,
+                     *           "folder": null
                      *         }
                      *       ]
                      *     }
@@ -17273,12 +17128,12 @@ export interface operations {
                      *       "skill": {
                      *         "agentId": "x7f3k2ab",
                      *         "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
-                     *         "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *         "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "attachedAt": "2026-11-21T10:58:03.485Z",
                      *         "name": "invoices",
                      *         "description": "Write invoices from the price list.",
-                     *         "version": "1.3.0",
-                     *         "slug": null,
-                     *         "attachedAt": "2026-11-21T11:05:12.208Z"
+                     *         "version": "1.2.0",
+                     *         "slug": null
                      *       }
                      *     }
                      */
@@ -17318,20 +17173,20 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "It is written to the agent; see the operation",
-                     *       "operation": {
-                     *         "id": "0193a1c5-7d2e-7b1a-9c55-3f0e6a2b8d41",
-                     *         "state": "running"
-                     *       },
+                     *       "message": "The agent has it",
                      *       "skill": {
                      *         "agentId": "x7f3k2ab",
                      *         "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
-                     *         "skillCid": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *         "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "attachedAt": "2026-11-21T10:58:03.485Z",
                      *         "name": "invoices",
                      *         "description": "Write invoices from the price list.",
-                     *         "version": "1.3.0",
-                     *         "slug": null,
-                     *         "attachedAt": "2026-11-21T11:05:12.208Z"
+                     *         "version": "1.2.0",
+                     *         "slug": null
+                     *       },
+                     *       "operation": {
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "state": "running"
                      *       }
                      *     }
                      */
@@ -17414,7 +17269,7 @@ export interface operations {
                      *       "skills": [
                      *         {
                      *           "hubSkillId": "QGJlcnRoL2pvdXJuYWw",
-                     *           "skillCid": "bafybeihuhobkl6df3ihkap53v4hsqsns5at2oadvkx444zdhphayuzac44",
+                     *           "skillCid": null,
                      *           "name": "journal",
                      *           "slug": "@berth/journal",
                      *           "description": "Keep a short journal of what was done and decided, so that the next session knows it.",
@@ -17429,11 +17284,11 @@ export interface operations {
                      *           ],
                      *           "envVars": [],
                      *           "readmeUrl": null,
-                     *           "featured": true,
+                     *           "featured": false,
                      *           "installCount": 3,
                      *           "version": "1.0.0",
-                     *           "createdAt": "2026-11-21T11:05:12.208Z",
-                     *           "updatedAt": "2026-11-21T11:05:12.208Z"
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ],
                      *       "nextCursor": null
@@ -17511,7 +17366,7 @@ export interface operations {
                      * @example {
                      *       "skill": {
                      *         "hubSkillId": "QGJlcnRoL2pvdXJuYWw",
-                     *         "skillCid": "bafybeihuhobkl6df3ihkap53v4hsqsns5at2oadvkx444zdhphayuzac44",
+                     *         "skillCid": null,
                      *         "name": "journal",
                      *         "slug": "@berth/journal",
                      *         "description": "Keep a short journal of what was done and decided, so that the next session knows it.",
@@ -17526,11 +17381,11 @@ export interface operations {
                      *         ],
                      *         "envVars": [],
                      *         "readmeUrl": null,
-                     *         "featured": true,
+                     *         "featured": false,
                      *         "installCount": 3,
                      *         "version": "1.0.0",
-                     *         "createdAt": "2026-11-21T11:05:12.208Z",
-                     *         "updatedAt": "2026-11-21T11:05:12.208Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -17607,16 +17462,20 @@ export interface operations {
                      *       "success": true,
                      *       "skill": {
                      *         "skillId": "0193a1c4-91b0-7c3e-8a4d-2f6b0e7d5c19",
-                     *         "skillCid": "bafybeihuhobkl6df3ihkap53v4hsqsns5at2oadvkx444zdhphayuzac44",
-                     *         "name": "@berth/journal",
-                     *         "description": "Keep a short journal of what was done and decided, so that the next session knows it.",
-                     *         "version": "1.0.0",
-                     *         "slug": "@berth/journal",
+                     *         "skillCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "name": "invoices",
+                     *         "description": "Write invoices from the price list.",
+                     *         "version": "1.2.0",
+                     *         "slug": null,
                      *         "network": "public",
-                     *         "createdAt": "2026-11-21T11:05:12.208Z",
-                     *         "updatedAt": "2026-11-21T11:05:12.208Z",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *         "envVars": [],
+                     *         "envVars": [
+                     *           {
+                     *             "name": "INVOICE_API_KEY"
+                     *           }
+                     *         ],
                      *         "fileId": null
                      *       }
                      *     }
@@ -17807,7 +17666,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4N2YzazJhYiJ9.c2lnbmF0dXJl"
+                     *       "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl"
                      *     }
                      */
                     "application/json": {
@@ -17857,7 +17716,7 @@ export interface operations {
                      *       "name": "Librarian",
                      *       "status": "running",
                      *       "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *       "workspaceId": "0193a1bf-02b1-7a44-8b0d-93c2f1a5d7e8",
+                     *       "workspaceId": "0193a1af-90d1-7c22-8e4b-7f30a1c5d2e9",
                      *       "tokenKind": "gateway"
                      *     }
                      */
@@ -17961,7 +17820,7 @@ export interface operations {
                 content: {
                     /**
                      * @example event: line
-                     *     data: {"timestamp":"2026-11-21T11:05:40.733Z","level":"INFO","source":"gateway","message":"http server listening"}
+                     *     data: {"timestamp":"2026-11-21T10:58:03.485Z","level":"TRACE","source":"gateway","message":"http server listening"}
                      */
                     "text/event-stream": string;
                 };
@@ -18005,9 +17864,9 @@ export interface operations {
                      * @example {
                      *       "conversations": [
                      *         {
-                     *           "conversationId": "7d0f3a52-90c4-4c1e-8a57-2b6f1d9e0c34",
+                     *           "conversationId": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "title": "Which books came this week?",
-                     *           "updatedAt": "2026-11-21T11:12:40.118Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "isReplying": false
                      *         }
                      *       ]
@@ -18070,19 +17929,10 @@ export interface operations {
                      * @example {
                      *       "messages": [
                      *         {
-                     *           "id": "4b3c0f6a-2f1d-4d7e-9a51-0c8e7d6f5a21",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "role": "user",
                      *           "text": "Which books came this week?",
-                     *           "createdAt": "2026-11-21T11:12:38.402Z",
-                     *           "toolCalls": [],
-                     *           "toolCallId": null,
-                     *           "isError": false
-                     *         },
-                     *         {
-                     *           "id": "c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f",
-                     *           "role": "assistant",
-                     *           "text": "Three, all on ships.",
-                     *           "createdAt": "2026-11-21T11:12:40.090Z",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
                      *           "toolCalls": [],
                      *           "toolCallId": null,
                      *           "isError": false
@@ -18218,11 +18068,8 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example event: text
-                     *     data: {"item":"9:1","text":"Three, all on ships.","replace":false}
-                     *
-                     *     event: message
-                     *     data: {"id":"c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f","role":"assistant","text":"Three, all on ships.","createdAt":"2026-11-21T11:12:40.090Z","toolCalls":[],"toolCallId":null,"isError":false}
+                     * @example event: message
+                     *     data: {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","role":"user","text":"Which books came this week?","createdAt":"2026-11-21T10:58:03.485Z","toolCalls":[],"toolCallId":null,"isError":false}
                      *
                      *     event: end
                      *     data: {"state":"done"}
@@ -18273,11 +18120,8 @@ export interface operations {
                 };
                 content: {
                     /**
-                     * @example event: text
-                     *     data: {"item":"9:1","text":"Three, all on ships.","replace":false}
-                     *
-                     *     event: message
-                     *     data: {"id":"c1d2e3f4-5a6b-4c7d-8e9f-0a1b2c3d4e5f","role":"assistant","text":"Three, all on ships.","createdAt":"2026-11-21T11:12:40.090Z","toolCalls":[],"toolCallId":null,"isError":false}
+                     * @example event: message
+                     *     data: {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","role":"user","text":"Which books came this week?","createdAt":"2026-11-21T10:58:03.485Z","toolCalls":[],"toolCallId":null,"isError":false}
                      *
                      *     event: end
                      *     data: {"state":"done"}
@@ -18406,6 +18250,7 @@ export interface operations {
                         timedOut: boolean;
                         /** @description Why it failed, if the kernel killed a process for memory; also the last line of `stderr`. */
                         reason?: string;
+                        /** @description The shell command. */
                         command: string;
                         timestamp: string;
                     };
@@ -18610,7 +18455,6 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "path": "/home/node/clawd/workspace",
                      *       "entries": [
                      *         {
                      *           "name": "IDENTITY.md",
@@ -18619,7 +18463,8 @@ export interface operations {
                      *           "modifiedAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ],
-                     *       "truncated": false
+                     *       "truncated": false,
+                     *       "path": "/home/node/clawd/workspace"
                      *     }
                      */
                     "application/json": {
@@ -18690,9 +18535,9 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "path": "/home/node/clawd/workspace/uploads/notes.txt",
+                     *       "path": "/home/node/clawd/workspace/NOTES.md",
                      *       "filename": "notes.txt",
-                     *       "size": 6
+                     *       "size": 12
                      *     }
                      */
                     "application/json": {
@@ -18832,7 +18677,10 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example 0000 */
+                /**
+                 * @example 0014command=ls-refs
+                 *     0000
+                 */
                 "application/x-git-receive-pack-request": string;
             };
         };
@@ -18847,7 +18695,10 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /** @example 0000 */
+                    /**
+                     * @example 0008NAK
+                     *     0000
+                     */
                     "application/x-git-receive-pack-result": string;
                 };
             };
@@ -18882,13 +18733,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "$schema": "https://json-schema.org/draft/2020-12/schema",
-                     *       "title": "manifest.json of an agent, version 1",
-                     *       "type": "object"
-                     *     }
-                     */
+                    /** @example {} */
                     "application/json": {
                         [key: string]: unknown;
                     };
@@ -18926,7 +18771,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "config": "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": { \"primary\": \"berth/default\" }\n    }\n  }\n}\n"
+                     *       "config": "{ \"agents\": { \"defaults\": { \"model\": { \"primary\": \"berth/default\" } } } }"
                      *     }
                      */
                     "application/json": {
@@ -18961,7 +18806,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "config": "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": { \"primary\": \"berth/default\" }\n    }\n  }\n}\n"
+                 *       "config": "{ \"agents\": { \"defaults\": { \"model\": { \"primary\": \"berth/default\" } } } }"
                  *     }
                  */
                 "application/json": {
@@ -19036,11 +18881,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "keys": [
-                     *         "gateway.mode",
-                     *         "gateway.port",
-                     *         "telemetry.enabled"
-                     *       ]
+                     *       "keys": []
                      *     }
                      */
                     "application/json": {
@@ -19090,20 +18931,13 @@ export interface operations {
                     /**
                      * @example {
                      *       "path": "agents.defaults.heartbeat",
-                     *       "schema": {
-                     *         "type": "object",
-                     *         "additionalProperties": false
-                     *       },
-                     *       "label": "Heartbeat",
+                     *       "schema": {},
                      *       "children": [
                      *         {
                      *           "key": "every",
-                     *           "path": "agents.defaults.heartbeat.every",
-                     *           "type": "string",
+                     *           "path": "agents.defaults.heartbeat",
                      *           "required": false,
-                     *           "hasChildren": false,
-                     *           "label": "Heartbeat interval",
-                     *           "help": "How often the agent is woken, such as 30m; 0m turns it off."
+                     *           "hasChildren": false
                      *         }
                      *       ]
                      *     }
@@ -19161,7 +18995,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "config": "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": { \"primary\": \"berth/default\" }\n    }\n  }\n}\n"
+                 *       "config": "{ \"agents\": { \"defaults\": { \"model\": { \"primary\": \"berth/default\" } } } }"
                  *     }
                  */
                 "application/json": {
@@ -19243,12 +19077,40 @@ export interface operations {
                      *         "allowFrom": [
                      *           "603767951"
                      *         ],
-                     *         "botTokenSet": true,
-                     *         "botTokenHint": "****x9Qk"
+                     *         "botTokenSet": false,
+                     *         "botTokenHint": null
                      *       },
-                     *       "slack": null,
-                     *       "discord": null,
-                     *       "whatsapp": null,
+                     *       "slack": {
+                     *         "configured": true,
+                     *         "enabled": true,
+                     *         "dmPolicy": "pairing",
+                     *         "allowFrom": [
+                     *           "603767951"
+                     *         ],
+                     *         "botTokenSet": false,
+                     *         "botTokenHint": null,
+                     *         "appTokenSet": false,
+                     *         "appTokenHint": null
+                     *       },
+                     *       "discord": {
+                     *         "configured": true,
+                     *         "enabled": true,
+                     *         "dmPolicy": "pairing",
+                     *         "allowFrom": [
+                     *           "603767951"
+                     *         ],
+                     *         "botTokenSet": false,
+                     *         "botTokenHint": null
+                     *       },
+                     *       "whatsapp": {
+                     *         "configured": true,
+                     *         "enabled": true,
+                     *         "dmPolicy": "pairing",
+                     *         "allowFrom": [
+                     *           "603767951"
+                     *         ],
+                     *         "linked": false
+                     *       },
                      *       "version": "2026.9.6"
                      *     }
                      */
@@ -19330,15 +19192,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                /**
-                 * @example {
-                 *       "botToken": "123456789:AAHf…",
-                 *       "dmPolicy": "pairing",
-                 *       "allowFrom": [
-                 *         "603767951"
-                 *       ]
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     /** @description Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted. */
                     botToken?: unknown;
@@ -19375,7 +19229,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Channel telegram configured"
+                     *       "message": "Channel telegram changed"
                      *     }
                      */
                     "application/json": {
@@ -19400,9 +19254,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Channel telegram configured; the gateway is being restarted",
+                     *       "message": "Channel telegram changed",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -19477,7 +19331,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Channel telegram removed"
+                     *       "message": "Channel telegram changed"
                      *     }
                      */
                     "application/json": {
@@ -19502,9 +19356,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Channel telegram removed; the gateway is being restarted",
+                     *       "message": "Channel telegram changed",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -19561,24 +19415,15 @@ export interface operations {
                      * @example {
                      *       "pending": [
                      *         {
-                     *           "requestId": "683619e4-3515-4229-9c58-05e77bc17d85",
-                     *           "deviceId": "334e41ae88807321775fd2e6309ce4acdc1666544cac1339c57b7994a3262594",
-                     *           "publicKey": "PX2gnBxN_0WQLJ7SKSb1ka2fs0_194_kAM3569_gbKc",
-                     *           "platform": "linux",
-                     *           "clientId": "cli",
-                     *           "clientMode": "cli",
-                     *           "role": "operator",
-                     *           "roles": [
-                     *             "operator"
-                     *           ],
-                     *           "scopes": [
-                     *             "operator.read",
-                     *             "operator.write"
-                     *           ],
-                     *           "ts": 1795281914736
+                     *           "requestId": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *           "deviceId": "334e41ae88807321775fd2e6309ce4acdc1666544cac1339c57b7994a3262594"
                      *         }
                      *       ],
-                     *       "paired": []
+                     *       "paired": [
+                     *         {
+                     *           "deviceId": "334e41ae88807321775fd2e6309ce4acdc1666544cac1339c57b7994a3262594"
+                     *         }
+                     *       ]
                      *     }
                      */
                     "application/json": {
@@ -19656,7 +19501,7 @@ export interface operations {
                      *         "683619e4-3515-4229-9c58-05e77bc17d85"
                      *       ],
                      *       "failed": [],
-                     *       "message": "Approved 1 of 1"
+                     *       "message": "Approved"
                      *     }
                      */
                     "application/json": {
@@ -19710,8 +19555,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "requestId": "683619e4-3515-4229-9c58-05e77bc17d85",
-                     *       "message": "Approved 683619e4-3515-4229-9c58-05e77bc17d85"
+                     *       "requestId": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *       "message": "Approved"
                      *     }
                      */
                     "application/json": {
@@ -19763,29 +19608,10 @@ export interface operations {
                      * @example {
                      *       "jobs": [
                      *         {
-                     *           "id": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
+                     *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *           "name": "Morning report",
                      *           "enabled": true,
-                     *           "createdAtMs": 1795281866768,
-                     *           "updatedAtMs": 1795281866768,
-                     *           "schedule": {
-                     *             "kind": "cron",
-                     *             "expr": "0 9 * * *",
-                     *             "tz": "Europe/Berlin"
-                     *           },
-                     *           "sessionTarget": "isolated",
-                     *           "wakeMode": "now",
-                     *           "payload": {
-                     *             "kind": "agentTurn",
-                     *             "message": "Sum up what came in over night.",
-                     *             "timeoutSeconds": 300
-                     *           },
-                     *           "delivery": {
-                     *             "mode": "none"
-                     *           },
-                     *           "state": {
-                     *             "nextRunAtMs": 1795334400000
-                     *           }
+                     *           "createdAtMs": 1795281866768
                      *         }
                      *       ]
                      *     }
@@ -19833,8 +19659,7 @@ export interface operations {
                  *       "name": "Morning report",
                  *       "schedule": {
                  *         "kind": "cron",
-                 *         "expr": "0 9 * * *",
-                 *         "tz": "Europe/Berlin"
+                 *         "expr": "0 9 * * *"
                  *       },
                  *       "payload": {
                  *         "kind": "agentTurn",
@@ -19919,29 +19744,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
+                     *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *       "name": "Morning report",
                      *       "enabled": true,
-                     *       "createdAtMs": 1795281866768,
-                     *       "updatedAtMs": 1795281866768,
-                     *       "schedule": {
-                     *         "kind": "cron",
-                     *         "expr": "0 9 * * *",
-                     *         "tz": "Europe/Berlin"
-                     *       },
-                     *       "sessionTarget": "isolated",
-                     *       "wakeMode": "now",
-                     *       "payload": {
-                     *         "kind": "agentTurn",
-                     *         "message": "Sum up what came in over night.",
-                     *         "timeoutSeconds": 300
-                     *       },
-                     *       "delivery": {
-                     *         "mode": "none"
-                     *       },
-                     *       "state": {
-                     *         "nextRunAtMs": 1795334400000
-                     *       }
+                     *       "createdAtMs": 1795281866768
                      *     }
                      */
                     "application/json": {
@@ -19997,29 +19803,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
+                     *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *       "name": "Morning report",
                      *       "enabled": true,
-                     *       "createdAtMs": 1795281866768,
-                     *       "updatedAtMs": 1795281866768,
-                     *       "schedule": {
-                     *         "kind": "cron",
-                     *         "expr": "0 9 * * *",
-                     *         "tz": "Europe/Berlin"
-                     *       },
-                     *       "sessionTarget": "isolated",
-                     *       "wakeMode": "now",
-                     *       "payload": {
-                     *         "kind": "agentTurn",
-                     *         "message": "Sum up what came in over night.",
-                     *         "timeoutSeconds": 300
-                     *       },
-                     *       "delivery": {
-                     *         "mode": "none"
-                     *       },
-                     *       "state": {
-                     *         "nextRunAtMs": 1795334400000
-                     *       }
+                     *       "createdAtMs": 1795281866768
                      *     }
                      */
                     "application/json": {
@@ -20062,9 +19849,10 @@ export interface operations {
             content: {
                 /**
                  * @example {
+                 *       "name": "Morning report",
                  *       "schedule": {
-                 *         "kind": "every",
-                 *         "everyMs": 3600000
+                 *         "kind": "cron",
+                 *         "expr": "0 9 * * *"
                  *       }
                  *     }
                  */
@@ -20136,28 +19924,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
+                     *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *       "name": "Morning report",
                      *       "enabled": true,
-                     *       "createdAtMs": 1795281866768,
-                     *       "updatedAtMs": 1795281866768,
-                     *       "schedule": {
-                     *         "kind": "every",
-                     *         "everyMs": 3600000
-                     *       },
-                     *       "sessionTarget": "isolated",
-                     *       "wakeMode": "now",
-                     *       "payload": {
-                     *         "kind": "agentTurn",
-                     *         "message": "Sum up what came in over night.",
-                     *         "timeoutSeconds": 300
-                     *       },
-                     *       "delivery": {
-                     *         "mode": "none"
-                     *       },
-                     *       "state": {
-                     *         "nextRunAtMs": 1795334400000
-                     *       }
+                     *       "createdAtMs": 1795281866768
                      *     }
                      */
                     "application/json": {
@@ -20260,9 +20030,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "ok": true,
-                     *       "enqueued": true,
-                     *       "runId": "manual:c16e2a5d-7d81-430d-a96b-8dfb5b60c277:1795281900000:1"
+                     *       "ok": true
                      *     }
                      */
                     "application/json": {
@@ -20301,11 +20069,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                /**
-                 * @example {
-                 *       "enabled": false
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     enabled?: boolean;
                 };
@@ -20324,29 +20088,10 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
+                     *       "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *       "name": "Morning report",
-                     *       "enabled": false,
-                     *       "createdAtMs": 1795281866768,
-                     *       "updatedAtMs": 1795281866768,
-                     *       "schedule": {
-                     *         "kind": "cron",
-                     *         "expr": "0 9 * * *",
-                     *         "tz": "Europe/Berlin"
-                     *       },
-                     *       "sessionTarget": "isolated",
-                     *       "wakeMode": "now",
-                     *       "payload": {
-                     *         "kind": "agentTurn",
-                     *         "message": "Sum up what came in over night.",
-                     *         "timeoutSeconds": 300
-                     *       },
-                     *       "delivery": {
-                     *         "mode": "none"
-                     *       },
-                     *       "state": {
-                     *         "nextRunAtMs": 1795334400000
-                     *       }
+                     *       "enabled": true,
+                     *       "createdAtMs": 1795281866768
                      *     }
                      */
                     "application/json": {
@@ -20407,20 +20152,10 @@ export interface operations {
                      * @example {
                      *       "entries": [
                      *         {
-                     *           "ts": 1795334404210,
-                     *           "jobId": "c16e2a5d-7d81-430d-a96b-8dfb5b60c277",
-                     *           "action": "finished",
-                     *           "status": "ok",
-                     *           "summary": "Three letters, one of them urgent.",
-                     *           "runAtMs": 1795334400004,
-                     *           "durationMs": 4206
+                     *           "jobId": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *           "ts": 1795334404210
                      *         }
-                     *       ],
-                     *       "total": 1,
-                     *       "offset": 0,
-                     *       "limit": 50,
-                     *       "hasMore": false,
-                     *       "nextOffset": null
+                     *       ]
                      *     }
                      */
                     "application/json": {
@@ -20482,51 +20217,11 @@ export interface operations {
                      * @example {
                      *       "templates": [
                      *         {
-                     *           "templateId": "t1cseveo",
-                     *           "name": "Page keeper",
-                     *           "slug": "page",
-                     *           "description": "Builds and serves a web page, and changes it as you ask.",
-                     *           "longDescription": "# A web page with an agent behind it\n\nThe agent serves `workspace/site/` …",
-                     *           "authorName": "Berth",
-                     *           "authorUrl": null,
-                     *           "authorLogoUrl": null,
-                     *           "category": "web",
-                     *           "tags": [
-                     *             "web",
-                     *             "page",
-                     *             "hosting"
-                     *           ],
-                     *           "openclawVersion": "2026.9.6",
-                     *           "requiredSecrets": [],
-                     *           "includedSkillCids": [],
-                     *           "defaultVibe": "neat and quick",
-                     *           "defaultEmoji": "🌐",
-                     *           "version": 1,
-                     *           "partnerName": "Berth",
-                     *           "partnerUrl": null,
-                     *           "partnerLogoUrl": null,
-                     *           "snapshotCid": "bafybeihknjjlpya5ie76jot3mvp2kymyqnab6g676dxaqd2n5bz5hoi4qq",
-                     *           "featured": true,
-                     *           "sortOrder": 0,
-                     *           "status": "published",
-                     *           "archived": false,
-                     *           "price": null,
-                     *           "priceAsset": "",
-                     *           "priceNetwork": "",
-                     *           "payToAddress": null,
-                     *           "isFree": true,
-                     *           "createdAt": null,
-                     *           "updatedAt": null,
-                     *           "submittedBy": null,
-                     *           "gitUrl": null,
-                     *           "gitCommitSha": null
-                     *         },
-                     *         {
                      *           "templateId": "tk3m9x2q",
                      *           "name": "Librarian",
                      *           "slug": "librarian",
                      *           "description": "Keeps a catalogue of books.",
-                     *           "longDescription": "# Librarian\n\nKeeps a catalogue of books.",
+                     *           "longDescription": null,
                      *           "authorName": "",
                      *           "authorUrl": null,
                      *           "authorLogoUrl": null,
@@ -20539,7 +20234,7 @@ export interface operations {
                      *             {
                      *               "name": "CATALOGUE_KEY",
                      *               "description": "Opens the catalogue.",
-                     *               "required": true
+                     *               "required": false
                      *             }
                      *           ],
                      *           "includedSkillCids": [],
@@ -20559,17 +20254,14 @@ export interface operations {
                      *           "priceNetwork": "",
                      *           "payToAddress": null,
                      *           "isFree": true,
-                     *           "createdAt": "2026-11-21T11:20:07.512Z",
-                     *           "updatedAt": "2026-11-21T11:20:07.512Z",
-                     *           "submittedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *           "submittedBy": null,
                      *           "gitUrl": null,
-                     *           "gitCommitSha": "5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0"
+                     *           "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *         }
                      *       ],
-                     *       "categories": [
-                     *         "reference",
-                     *         "web"
-                     *       ]
+                     *       "categories": []
                      *     }
                      */
                     "application/json": {
@@ -20643,16 +20335,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "agentId": "x7f3k2ab",
-                 *       "slug": "librarian",
-                 *       "category": "reference",
-                 *       "tags": [
-                 *         "books"
-                 *       ]
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
@@ -20701,7 +20384,7 @@ export interface operations {
                      *         "name": "Librarian",
                      *         "slug": "librarian",
                      *         "description": "Keeps a catalogue of books.",
-                     *         "longDescription": "# Librarian\n\nKeeps a catalogue of books.",
+                     *         "longDescription": null,
                      *         "authorName": "",
                      *         "authorUrl": null,
                      *         "authorLogoUrl": null,
@@ -20714,7 +20397,7 @@ export interface operations {
                      *           {
                      *             "name": "CATALOGUE_KEY",
                      *             "description": "Opens the catalogue.",
-                     *             "required": true
+                     *             "required": false
                      *           }
                      *         ],
                      *         "includedSkillCids": [],
@@ -20734,11 +20417,11 @@ export interface operations {
                      *         "priceNetwork": "",
                      *         "payToAddress": null,
                      *         "isFree": true,
-                     *         "createdAt": "2026-11-21T11:20:07.512Z",
-                     *         "updatedAt": "2026-11-21T11:20:07.512Z",
-                     *         "submittedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "submittedBy": null,
                      *         "gitUrl": null,
-                     *         "gitCommitSha": "5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0"
+                     *         "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *       }
                      *     }
                      */
@@ -20832,32 +20515,36 @@ export interface operations {
                      * @example {
                      *       "templates": [
                      *         {
-                     *           "templateId": "t1cseveo",
-                     *           "name": "Page keeper",
-                     *           "slug": "page",
-                     *           "description": "Builds and serves a web page, and changes it as you ask.",
-                     *           "longDescription": "# A web page with an agent behind it\n\nThe agent serves `workspace/site/` …",
-                     *           "authorName": "Berth",
+                     *           "templateId": "tk3m9x2q",
+                     *           "name": "Librarian",
+                     *           "slug": "librarian",
+                     *           "description": "Keeps a catalogue of books.",
+                     *           "longDescription": null,
+                     *           "authorName": "",
                      *           "authorUrl": null,
                      *           "authorLogoUrl": null,
-                     *           "category": "web",
+                     *           "category": "reference",
                      *           "tags": [
-                     *             "web",
-                     *             "page",
-                     *             "hosting"
+                     *             "books"
                      *           ],
                      *           "openclawVersion": "2026.9.6",
-                     *           "requiredSecrets": [],
+                     *           "requiredSecrets": [
+                     *             {
+                     *               "name": "CATALOGUE_KEY",
+                     *               "description": "Opens the catalogue.",
+                     *               "required": false
+                     *             }
+                     *           ],
                      *           "includedSkillCids": [],
-                     *           "defaultVibe": "neat and quick",
-                     *           "defaultEmoji": "🌐",
+                     *           "defaultVibe": "quiet and exact",
+                     *           "defaultEmoji": "📚",
                      *           "version": 1,
-                     *           "partnerName": "Berth",
+                     *           "partnerName": "",
                      *           "partnerUrl": null,
                      *           "partnerLogoUrl": null,
-                     *           "snapshotCid": "bafybeihknjjlpya5ie76jot3mvp2kymyqnab6g676dxaqd2n5bz5hoi4qq",
-                     *           "featured": true,
-                     *           "sortOrder": 0,
+                     *           "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *           "featured": false,
+                     *           "sortOrder": 1,
                      *           "status": "published",
                      *           "archived": false,
                      *           "price": null,
@@ -20865,16 +20552,14 @@ export interface operations {
                      *           "priceNetwork": "",
                      *           "payToAddress": null,
                      *           "isFree": true,
-                     *           "createdAt": null,
-                     *           "updatedAt": null,
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "submittedBy": null,
                      *           "gitUrl": null,
-                     *           "gitCommitSha": null
+                     *           "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *         }
                      *       ],
-                     *       "categories": [
-                     *         "web"
-                     *       ]
+                     *       "categories": []
                      *     }
                      */
                     "application/json": {
@@ -20963,32 +20648,36 @@ export interface operations {
                     /**
                      * @example {
                      *       "template": {
-                     *         "templateId": "t1cseveo",
-                     *         "name": "Page keeper",
-                     *         "slug": "page",
-                     *         "description": "Builds and serves a web page, and changes it as you ask.",
-                     *         "longDescription": "# A web page with an agent behind it\n\nThe agent serves `workspace/site/` …",
-                     *         "authorName": "Berth",
+                     *         "templateId": "tk3m9x2q",
+                     *         "name": "Librarian",
+                     *         "slug": "librarian",
+                     *         "description": "Keeps a catalogue of books.",
+                     *         "longDescription": null,
+                     *         "authorName": "",
                      *         "authorUrl": null,
                      *         "authorLogoUrl": null,
-                     *         "category": "web",
+                     *         "category": "reference",
                      *         "tags": [
-                     *           "web",
-                     *           "page",
-                     *           "hosting"
+                     *           "books"
                      *         ],
                      *         "openclawVersion": "2026.9.6",
-                     *         "requiredSecrets": [],
+                     *         "requiredSecrets": [
+                     *           {
+                     *             "name": "CATALOGUE_KEY",
+                     *             "description": "Opens the catalogue.",
+                     *             "required": false
+                     *           }
+                     *         ],
                      *         "includedSkillCids": [],
-                     *         "defaultVibe": "neat and quick",
-                     *         "defaultEmoji": "🌐",
+                     *         "defaultVibe": "quiet and exact",
+                     *         "defaultEmoji": "📚",
                      *         "version": 1,
-                     *         "partnerName": "Berth",
+                     *         "partnerName": "",
                      *         "partnerUrl": null,
                      *         "partnerLogoUrl": null,
-                     *         "snapshotCid": "bafybeihknjjlpya5ie76jot3mvp2kymyqnab6g676dxaqd2n5bz5hoi4qq",
-                     *         "featured": true,
-                     *         "sortOrder": 0,
+                     *         "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *         "featured": false,
+                     *         "sortOrder": 1,
                      *         "status": "published",
                      *         "archived": false,
                      *         "price": null,
@@ -20996,11 +20685,11 @@ export interface operations {
                      *         "priceNetwork": "",
                      *         "payToAddress": null,
                      *         "isFree": true,
-                     *         "createdAt": null,
-                     *         "updatedAt": null,
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
                      *         "submittedBy": null,
                      *         "gitUrl": null,
-                     *         "gitCommitSha": null
+                     *         "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *       }
                      *     }
                      */
@@ -21080,12 +20769,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "agentId": "x7f3k2ab",
-                 *       "description": "Keeps a catalogue of books, and lends them."
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
@@ -21133,8 +20817,8 @@ export interface operations {
                      *         "templateId": "tk3m9x2q",
                      *         "name": "Librarian",
                      *         "slug": "librarian",
-                     *         "description": "Keeps a catalogue of books, and lends them.",
-                     *         "longDescription": "# Librarian\n\nKeeps a catalogue of books.",
+                     *         "description": "Keeps a catalogue of books.",
+                     *         "longDescription": null,
                      *         "authorName": "",
                      *         "authorUrl": null,
                      *         "authorLogoUrl": null,
@@ -21147,13 +20831,13 @@ export interface operations {
                      *           {
                      *             "name": "CATALOGUE_KEY",
                      *             "description": "Opens the catalogue.",
-                     *             "required": true
+                     *             "required": false
                      *           }
                      *         ],
                      *         "includedSkillCids": [],
                      *         "defaultVibe": "quiet and exact",
                      *         "defaultEmoji": "📚",
-                     *         "version": 2,
+                     *         "version": 1,
                      *         "partnerName": "",
                      *         "partnerUrl": null,
                      *         "partnerLogoUrl": null,
@@ -21167,11 +20851,11 @@ export interface operations {
                      *         "priceNetwork": "",
                      *         "payToAddress": null,
                      *         "isFree": true,
-                     *         "createdAt": "2026-11-21T11:20:07.512Z",
-                     *         "updatedAt": "2026-11-21T11:20:07.512Z",
-                     *         "submittedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "submittedBy": null,
                      *         "gitUrl": null,
-                     *         "gitCommitSha": "5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0"
+                     *         "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *       }
                      *     }
                      */
@@ -21325,7 +21009,7 @@ export interface operations {
                      *         "name": "Librarian",
                      *         "slug": "librarian",
                      *         "description": "Keeps a catalogue of books.",
-                     *         "longDescription": "# Librarian\n\nKeeps a catalogue of books.",
+                     *         "longDescription": null,
                      *         "authorName": "",
                      *         "authorUrl": null,
                      *         "authorLogoUrl": null,
@@ -21338,7 +21022,7 @@ export interface operations {
                      *           {
                      *             "name": "CATALOGUE_KEY",
                      *             "description": "Opens the catalogue.",
-                     *             "required": true
+                     *             "required": false
                      *           }
                      *         ],
                      *         "includedSkillCids": [],
@@ -21358,11 +21042,11 @@ export interface operations {
                      *         "priceNetwork": "",
                      *         "payToAddress": null,
                      *         "isFree": true,
-                     *         "createdAt": "2026-11-21T11:20:07.512Z",
-                     *         "updatedAt": "2026-11-21T11:20:07.512Z",
-                     *         "submittedBy": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "submittedBy": null,
                      *         "gitUrl": null,
-                     *         "gitCommitSha": "5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0"
+                     *         "gitCommitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *       }
                      *     }
                      */
@@ -21436,11 +21120,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /**
-                 * @example {
-                 *       "agentId": "x7f3k2ab"
-                 *     }
-                 */
+                /** @example {} */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
@@ -21472,20 +21152,14 @@ export interface operations {
                      * @example {
                      *       "valid": true,
                      *       "errors": [],
-                     *       "manifest": {
-                     *         "version": 1,
-                     *         "engine": "openclaw",
-                     *         "agent": {
-                     *           "name": "Librarian"
-                     *         }
-                     *       },
+                     *       "manifest": null,
                      *       "readme": "# Librarian\n",
                      *       "files": [
                      *         "README.md",
                      *         "manifest.json",
                      *         "workspace/AGENTS.md"
                      *       ],
-                     *       "commitSha": "5f1c0e9b7a2d4836c1f0b9e8d7a6c5b4f3e2d1c0"
+                     *       "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01"
                      *     }
                      */
                     "application/json": {
@@ -21553,8 +21227,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "branches": [
-                     *         "main",
-                     *         "next"
+                     *         "main"
                      *       ]
                      *     }
                      */
@@ -21589,8 +21262,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "gitUrl": "https://git.example/librarian.git",
-                 *       "search": "m"
+                 *       "gitUrl": "https://git.example/librarian.git"
                  *     }
                  */
                 "application/json": {
@@ -21620,7 +21292,9 @@ export interface operations {
                      *       "branches": [
                      *         "main"
                      *       ],
-                     *       "tags": [],
+                     *       "tags": [
+                     *         "main"
+                     *       ],
                      *       "defaultBranch": "main"
                      *     }
                      */
@@ -21685,11 +21359,11 @@ export interface operations {
                      *         {
                      *           "agentId": "x7f3k2ab",
                      *           "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *           "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
                      *           "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
-                     *           "changeSummary": "1 changed",
-                     *           "contentDiff": "diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n",
-                     *           "createdAt": "2026-11-21T11:20:41.377Z"
+                     *           "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
+                     *           "changeSummary": null,
+                     *           "contentDiff": null,
+                     *           "createdAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ]
                      *     }
@@ -21755,9 +21429,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "agentId": "x7f3k2ab",
-                     *       "from": "bafybeihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku",
+                     *       "from": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "to": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
-                     *       "diff": "diff --git a/workspace/MEMORY.md b/workspace/MEMORY.md\n--- a/workspace/MEMORY.md\n+++ b/workspace/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due on Friday.\n",
+                     *       "diff": "diff --git a/MEMORY.md b/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due.\n",
                      *       "truncated": false
                      *     }
                      */
@@ -21812,7 +21486,7 @@ export interface operations {
                      * @example {
                      *       "agentId": "x7f3k2ab",
                      *       "configured": true,
-                     *       "lastSync": "2026-11-21T11:20:41.377Z",
+                     *       "lastSync": "2026-11-21T10:58:03.485Z",
                      *       "message": "A change is saved within about 60 seconds while the agent runs"
                      *     }
                      */
@@ -21879,14 +21553,11 @@ export interface operations {
                      * @example {
                      *       "success": true,
                      *       "message": "Snapshot taken",
-                     *       "lastSync": "2026-11-21T11:20:41.377Z",
+                     *       "lastSync": "2026-11-21T10:58:03.485Z",
                      *       "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
                      *       "changeSummary": "1 changed",
-                     *       "leftOut": [
-                     *         "workspace/site/build/: excluded by the rule build/ of .gitignore"
-                     *       ],
-                     *       "details": "Left out: workspace/site/build/: excluded by the rule build/ of .gitignore"
+                     *       "leftOut": []
                      *     }
                      */
                     "application/json": {
@@ -21921,9 +21592,9 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "The snapshot is being taken",
+                     *       "message": "Snapshot taken",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -22038,11 +21709,11 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "message": "Workspace is being reset to bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *       "message": "Workspace reset to bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *       "commitSha": "4f2d9c1b7a3e5d608c9b1e2f3a4d5c6b7a8f9e01",
                      *       "operation": {
-                     *         "id": "0193a1c4-7d2e-7b1a-9c55-3f0e6a2b8d41",
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "state": "running"
                      *       }
                      *     }
@@ -22109,11 +21780,6 @@ export interface operations {
                      *           "port": 3000,
                      *           "pathPrefix": "/",
                      *           "protected": false
-                     *         },
-                     *         {
-                     *           "port": 8080,
-                     *           "pathPrefix": "/admin",
-                     *           "protected": true
                      *         }
                      *       ]
                      *     }
@@ -22157,13 +21823,7 @@ export interface operations {
                  *       "mappings": [
                  *         {
                  *           "port": 3000,
-                 *           "pathPrefix": "/",
-                 *           "protected": false
-                 *         },
-                 *         {
-                 *           "port": 8080,
-                 *           "pathPrefix": "/admin",
-                 *           "protected": true
+                 *           "pathPrefix": "/"
                  *         }
                  *       ]
                  *     }
@@ -22196,19 +21856,14 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "success": true,
                      *       "mappings": [
                      *         {
                      *           "port": 3000,
                      *           "pathPrefix": "/",
                      *           "protected": false
-                     *         },
-                     *         {
-                     *           "port": 8080,
-                     *           "pathPrefix": "/admin",
-                     *           "protected": true
                      *         }
-                     *       ]
+                     *       ],
+                     *       "success": true
                      *     }
                      */
                     "application/json": {
@@ -22271,13 +21926,13 @@ export interface operations {
                      *           "customDomain": "shop.example.com",
                      *           "targetPort": 3000,
                      *           "protected": false,
-                     *           "status": "verified",
+                     *           "status": "pending_ownership",
                      *           "url": "https://shop.example.com",
                      *           "cnameTarget": "x7f3k2ab.apps.example",
-                     *           "txtName": null,
-                     *           "txtValue": null,
-                     *           "createdAt": "2026-11-21T11:20:04.310Z",
-                     *           "updatedAt": "2026-11-21T11:20:04.310Z"
+                     *           "txtName": "_service-verify.shop.example.com",
+                     *           "txtValue": "berth-verify=ZBLC4vDC_FLhKqZxvHkc7gBjEWZ3yMGdGkq5TQ0yB1s",
+                     *           "createdAt": "2026-11-21T10:58:03.485Z",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
                      *         }
                      *       ]
                      *     }
@@ -22379,8 +22034,8 @@ export interface operations {
                      *         "cnameTarget": "x7f3k2ab.apps.example",
                      *         "txtName": "_service-verify.shop.example.com",
                      *         "txtValue": "berth-verify=ZBLC4vDC_FLhKqZxvHkc7gBjEWZ3yMGdGkq5TQ0yB1s",
-                     *         "createdAt": "2026-11-21T11:20:04.310Z",
-                     *         "updatedAt": "2026-11-21T11:20:04.310Z"
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -22518,8 +22173,7 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "targetPort": 8080,
-                 *       "protected": true
+                 *       "targetPort": 3000
                  *     }
                  */
                 "application/json": {
@@ -22552,15 +22206,15 @@ export interface operations {
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "subdomain": null,
                      *         "customDomain": "shop.example.com",
-                     *         "targetPort": 8080,
-                     *         "protected": true,
-                     *         "status": "verified",
+                     *         "targetPort": 3000,
+                     *         "protected": false,
+                     *         "status": "pending_ownership",
                      *         "url": "https://shop.example.com",
                      *         "cnameTarget": "x7f3k2ab.apps.example",
-                     *         "txtName": null,
-                     *         "txtValue": null,
-                     *         "createdAt": "2026-11-21T11:20:04.310Z",
-                     *         "updatedAt": "2026-11-21T11:20:04.310Z"
+                     *         "txtName": "_service-verify.shop.example.com",
+                     *         "txtValue": "berth-verify=ZBLC4vDC_FLhKqZxvHkc7gBjEWZ3yMGdGkq5TQ0yB1s",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
                      *     }
                      */
@@ -22683,8 +22337,6 @@ export interface operations {
                     /**
                      * @example {
                      *       "success": true,
-                     *       "verified": true,
-                     *       "message": "The domain is verified",
                      *       "domain": {
                      *         "id": "0193a1d2-4c1e-7f09-b7d3-5e8a1c90f6b2",
                      *         "agentId": "x7f3k2ab",
@@ -22693,14 +22345,16 @@ export interface operations {
                      *         "customDomain": "shop.example.com",
                      *         "targetPort": 3000,
                      *         "protected": false,
-                     *         "status": "verified",
+                     *         "status": "pending_ownership",
                      *         "url": "https://shop.example.com",
                      *         "cnameTarget": "x7f3k2ab.apps.example",
-                     *         "txtName": null,
-                     *         "txtValue": null,
-                     *         "createdAt": "2026-11-21T11:20:04.310Z",
-                     *         "updatedAt": "2026-11-21T11:20:04.310Z"
-                     *       }
+                     *         "txtName": "_service-verify.shop.example.com",
+                     *         "txtValue": "berth-verify=ZBLC4vDC_FLhKqZxvHkc7gBjEWZ3yMGdGkq5TQ0yB1s",
+                     *         "createdAt": "2026-11-21T10:58:03.485Z",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       },
+                     *       "verified": true,
+                     *       "message": "The domain is verified"
                      *     }
                      */
                     "application/json": {
@@ -22859,7 +22513,7 @@ export interface operations {
                  *       "messages": [
                  *         {
                  *           "role": "user",
-                 *           "content": "Which books came this week?"
+                 *           "content": "Which books came?"
                  *         }
                  *       ]
                  *     }
@@ -22893,9 +22547,6 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "chatcmpl_1f0c2a9d",
-                     *       "created": 1795281866,
-                     *       "model": "openclaw/default",
                      *       "object": "chat.completion",
                      *       "choices": [
                      *         {
@@ -22913,7 +22564,7 @@ export interface operations {
                         [key: string]: unknown;
                     };
                     /**
-                     * @example data: {"id":"chatcmpl_1f0c2a9d","created":1795281866,"model":"openclaw/default","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":"Three, all on ships."}}]}
+                     * @example data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Three"}}]}
                      *
                      *     data: [DONE]
                      */
@@ -22953,7 +22604,7 @@ export interface operations {
                 /**
                  * @example {
                  *       "model": "openclaw/default",
-                 *       "input": "Which books came this week?"
+                 *       "input": "Which books came?"
                  *     }
                  */
                 "application/json": {
@@ -22980,10 +22631,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "id": "resp_1f0c2a9d",
                      *       "object": "response",
-                     *       "status": "completed",
-                     *       "model": "openclaw/default",
                      *       "output": [
                      *         {
                      *           "type": "message",
@@ -23055,7 +22703,6 @@ export interface operations {
                      *         {
                      *           "id": "openclaw/default",
                      *           "object": "model",
-                     *           "created": 1795281866,
                      *           "owned_by": "openclaw"
                      *         }
                      *       ]
@@ -23109,7 +22756,6 @@ export interface operations {
                      * @example {
                      *       "id": "openclaw/default",
                      *       "object": "model",
-                     *       "created": 1795281866,
                      *       "owned_by": "openclaw"
                      *     }
                      */
@@ -23238,8 +22884,7 @@ export interface operations {
                      *           "status": "ok"
                      *         },
                      *         "queue": {
-                     *           "status": "ok",
-                     *           "detail": "in PostgreSQL"
+                     *           "status": "ok"
                      *         },
                      *         "schema": {
                      *           "status": "ok"
@@ -23254,18 +22899,12 @@ export interface operations {
                      *           "status": "ok"
                      *         },
                      *         "workers": {
-                     *           "status": "ok",
-                     *           "detail": "1 running"
+                     *           "status": "ok"
                      *         },
                      *         "ipfs": {
-                     *           "status": "ok",
-                     *           "detail": "embedded"
+                     *           "status": "ok"
                      *         },
                      *         "ipfs_private": {
-                     *           "status": "ok",
-                     *           "detail": "embedded"
-                     *         },
-                     *         "docker": {
                      *           "status": "ok"
                      *         }
                      *       }
@@ -23354,12 +22993,10 @@ export interface operations {
                      *       "status": "down",
                      *       "parts": {
                      *         "database": {
-                     *           "status": "down",
-                     *           "detail": "does not answer"
+                     *           "status": "ok"
                      *         },
                      *         "queue": {
-                     *           "status": "ok",
-                     *           "detail": "in PostgreSQL"
+                     *           "status": "ok"
                      *         },
                      *         "schema": {
                      *           "status": "ok"
@@ -23374,18 +23011,12 @@ export interface operations {
                      *           "status": "ok"
                      *         },
                      *         "workers": {
-                     *           "status": "ok",
-                     *           "detail": "1 running"
+                     *           "status": "ok"
                      *         },
                      *         "ipfs": {
-                     *           "status": "ok",
-                     *           "detail": "embedded"
+                     *           "status": "ok"
                      *         },
                      *         "ipfs_private": {
-                     *           "status": "ok",
-                     *           "detail": "embedded"
-                     *         },
-                     *         "docker": {
                      *           "status": "ok"
                      *         }
                      *       }
@@ -23480,10 +23111,6 @@ export interface operations {
                     /**
                      * @example {
                      *       "openapi": "3.1.0",
-                     *       "info": {
-                     *         "title": "Berth",
-                     *         "version": "0.1.0"
-                     *       },
                      *       "paths": {}
                      *     }
                      */
