@@ -50,23 +50,22 @@ const entry = z.object({
     .describe(
       'The credential: an API key, a dashboard session, a token of an agent, a link (signed URL, login link or invitation), none, or `npx berth`.',
     ),
-  user: z.object({ id: uuid, name: nullable }).nullable(),
+  user: z.object({ id: uuid, name: like('Ada').nullable() }).nullable(),
   keyId: nullable,
   agentId: nullable.describe('The agent that the token belongs to.'),
   action: like('createSecret'),
-  method: nullable,
-  route: nullable.describe('The pattern of the path.'),
+  method: like('POST').nullable(),
+  route: like('/v0/secrets').nullable().describe('The pattern of the path.'),
   resource: like('secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26'),
-  status: z
-    .number()
+  status: like(201)
     .nullable()
     .describe('The HTTP status; 499 if the client had disconnected; null for a command.'),
   errorCode: nullable.describe(
     'Null if the action succeeded. `unknown` while a request is in progress, and forever if its process died during the request.',
   ),
   requestId: nullable,
-  address: nullable,
-  userAgent: nullable,
+  address: like('203.0.113.20').nullable(),
+  userAgent: like('curl/8.5.0').nullable(),
 })
 const success = {
   status: 200,
