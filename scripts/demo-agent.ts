@@ -14,14 +14,17 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { enginesDir } from '../test/support/engines.ts'
 import { startModel } from '../test/support/model.ts'
-import type { DemoAgent } from './demo/agent.ts'
-import { AGENT_DOMAIN, createAgent, removeAgent } from './demo/agent-steps.ts'
-import { startBerth } from './demo/berth.ts'
+import { type AgentView, DemoAgent } from './demo/agent.ts'
+import { type Berth, startBerth, UnexpectedAnswer } from './demo/berth.ts'
 import { type Demo, runDemo } from './demo/run.ts'
 import { bytes } from './demo/screen.ts'
 
 const LIMIT_MS = 10 * 60_000
 const POLL_MS = 200
+/** The domain of the agents' hosts. */
+const AGENT_DOMAIN = 'agents.localhost'
+/** How long a demo waits for an agent to disappear. */
+const REMOVE_MS = 60_000
 const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
 const FILE_BYTES = 100_000
 /** Resolves when the agent runs again. */
@@ -164,4 +167,50 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
 
 function firstLine(text = ''): string {
   return text.split('\n', 1)[0] ?? ''
+}
+
+/** Creates an agent and shows its provisioning steps as they come. Resolves when it runs. */
+async function createAgent(
+  { screen, signal }: Pick<Demo, 'screen' | 'signal'>,
+  berth: Berth,
+  body: Record<string, unknown>,
+): Promise<DemoAgent> {
+  const began = performance.now()
+  const request = await screen.step('Request', async () => {
+    const headers = { prefer: 'respond-async' }
+    const response = await berth.request('POST', '/v0/agents', { signal, headers, body })
+    const { agent } = (await response.json()) as { agent: AgentView }
+    return [
+      { agent, operation: response.headers.get('operation-id') ?? '' },
+      `${response.status}, agent ${agent.agentId} is ${agent.status}`,
+    ]
+  })
+  const agent = new DemoAgent(berth, request.agent, { domain: AGENT_DOMAIN, signal })
+  await screen.step('Provision', async (live) => {
+    const steps: { name: string; at: number }[] = []
+    const now = () => performance.now() - began
+    live(() => steps.map(({ name }) => name).join(' → '))
+    for await (const { step } of berth.follow(request.operation, signal)) {
+      if (step && steps.at(-1)?.name !== step) steps.push({ name: step, at: now() })
+    }
+    const ends = [...steps.slice(1).map(({ at }) => at), now()]
+    const text = steps.map(({ name, at }, i) => `${name} ${(((ends[i] ?? at) - at) / 1000).toFixed(1)} s`)
+    return [undefined, text.join(' → ')]
+  })
+  const { agentVersion } = await agent.running()
+  screen.detail(`running OpenClaw ${agentVersion} at http://${agent.host}`)
+  return agent
+}
+
+/** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
+async function removeAgent(berth: Berth, agent: DemoAgent): Promise<void> {
+  await berth
+    .request('DELETE', `/v0/agents/${agent.id}`, {
+      // Even if the demo was interrupted.
+      signal: AbortSignal.timeout(REMOVE_MS),
+      headers: { prefer: 'wait=60' },
+    })
+    .catch((error) => {
+      if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error
+    })
 }

@@ -132,12 +132,6 @@ export const IN_TURN: Record<Turn, Step[]> = {
       containers: ['docker'],
       show: 24,
     },
-    {
-      name: 'demo of workspaces as processes',
-      run: 'npm run demo:workspace -- --runtime process',
-      needs: ['engines', 'servers'],
-      show: 36,
-    },
   ],
 }
 

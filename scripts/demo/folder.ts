@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url'
 
 /** The source of the folders' files: something that every installation of Berth has. */
 export const NODE_MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
-export const SOURCE_CODE = fileURLToPath(new URL('../../src', import.meta.url))
 const MAX_FILE_BYTES = 8 * 1024 * 1024
 
 export interface Folder {

@@ -25,7 +25,7 @@ export type Unsuccessful = Exclude<Finished<SubjectKind>, { state: 'succeeded' }
  * A handler's outcome: it started an operation, or found that there is nothing to wait for. `success: true` is added to
  * all bodies.
  */
-export type Begun<K extends SubjectKind, Done, Pending = Done> =
+type Begun<K extends SubjectKind, Done, Pending = Done> =
   | { body: Done }
   | ((
       | { subject: Subject; input?: InputOf<K>; request?: string }

@@ -2,16 +2,28 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { access, constants, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { WebSocket } from 'ws'
-import { findBrowser } from '../../scripts/demo/browser.ts'
 import { until } from './processes.ts'
 
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
 const START_MS = 60_000
 const SHOWN_MS = 60_000
+
+/** The path of this machine's Chromium or Chrome; undefined if there is none. */
+export async function findBrowser(): Promise<string | undefined> {
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  for (const path of folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))) {
+    const isThere = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return path
+  }
+}
 
 export class Browser {
   readonly #process: ChildProcess
