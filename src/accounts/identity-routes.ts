@@ -93,7 +93,7 @@ export function identityRoutes(
       body: z.object({
         workspaceId: signInWorkspace,
         invitation: text(100)
-          .min(1, 'must not be empty')
+          .min(1)
           .optional()
           .describe('The token of an invitation, which the sign-in accepts.'),
       }),

@@ -29,7 +29,7 @@ const eventId = z
 const query = z.object({
   type: z
     .string()
-    .max(1000, 'must have at most 1000 characters')
+    .max(1000)
     .transform((text) => text.split(','))
     .pipe(z.array(typePattern))
     .optional()

@@ -5,6 +5,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, pathId } from '../http/shapes.ts'
+import { PINNED } from './held-content.ts'
 import { findSignature, signatureRecord } from './signatures.ts'
 import { swapEntry, swapHistory } from './swaps.ts'
 
@@ -32,7 +33,7 @@ export function detailRoutes({ pool, prisma }: { pool: Pool; prisma: PrismaClien
       errors: [404],
       async handle({ principal: { workspaceId }, params: { network, id } }) {
         const file = await prisma.file.findFirst({
-          where: { id, workspaceId, network, status: 'pinned', removedAt: null },
+          where: { id, workspaceId, network, ...PINNED },
           select: { cid: true, cidV1: true },
         })
         if (!file) throw notFound('There is no such file')

@@ -15,6 +15,7 @@ import { pathFromShown, showName } from '../storage/dag/names.ts'
 import { entryOf } from '../storage/dag/unixfs.ts'
 import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
+import { PINNED } from './held-content.ts'
 
 /** Time limit for a page: a folder may be designed to be costly to walk. */
 const POLL_MS = 30_000
@@ -67,13 +68,7 @@ export function entryRoutes({
       errors: [404, 503],
       async handle({ principal: { workspaceId }, params, query: { path, limit, pageToken }, signal }) {
         const offset = readOffset(pageToken)
-        const where = {
-          id: params.id,
-          workspaceId,
-          network: params.network,
-          status: 'pinned',
-          removedAt: null,
-        }
+        const where = { id: params.id, workspaceId, network: params.network, ...PINNED }
         const file = await prisma.file.findFirst({ where, select: { cidV1: true } })
         if (!file) throw notFound('There is no such file')
         const root = CID.parse(file.cidV1)

@@ -25,6 +25,7 @@ import {
   visibleText,
 } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
+import { PINNED } from './held-content.ts'
 
 const groupRecord = z.object({
   id: uuid,
@@ -68,11 +69,6 @@ const owner = ({ workspaceId }: Principal, { network }: { network: Network }): G
   network,
 })
 const groupNotFound = () => notFound('There is no such group')
-
-function requireBoth(missing: Missing): void {
-  if (missing === 'group') throw groupNotFound()
-  if (missing === 'file') throw notFound('There is no such file')
-}
 
 export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; searches: Searches }): Route[] {
   const { pool, prisma, searches } = services
@@ -161,7 +157,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       success: { status: 200, description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
-        if (!(await hasGroup(prisma, owner(principal, params), params.id))) throw groupNotFound()
+        await requireGroup(prisma, owner(principal, params), params.id)
         await deleteGroup(services, params.id)
         return { body: { data: null } }
       },
@@ -178,7 +174,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       success: { status: 200, description: 'The file is in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
-        requireBoth(await addToGroup(prisma, owner(principal, params), params.id, params.fileId))
+        await addToGroup(prisma, owner(principal, params), params.id, params.fileId)
         return { body: { data: null } }
       },
     }),
@@ -194,7 +190,7 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       success: { status: 200, description: 'The file is not in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
-        requireBoth(await removeFromGroup(prisma, owner(principal, params), params.id, params.fileId))
+        await removeFromGroup(prisma, owner(principal, params), params.id, params.fileId)
         return { body: { data: null } }
       },
     }),
@@ -207,13 +203,17 @@ interface GroupOwner {
   network: Network
 }
 
-/** True if a group exists and belongs to the owner. */
-export async function hasGroup(
+/**
+ * Checks that a group exists and belongs to the owner.
+ * @param missing makes the error. @throws ApiError 404
+ */
+export async function requireGroup(
   prisma: PrismaClient,
   { workspaceId, network }: GroupOwner,
   id: string,
-): Promise<boolean> {
-  return (await prisma.fileGroup.count({ where: { id, workspaceId, network } })) > 0
+  missing = groupNotFound,
+): Promise<void> {
+  if ((await prisma.fileGroup.count({ where: { id, workspaceId, network } })) === 0) throw missing()
 }
 
 interface GroupFilter {
@@ -261,38 +261,41 @@ export async function deleteGroup(
   await prisma.fileGroup.deleteMany({ where: { id } })
 }
 
-/** The missing part of a membership's path: the group or the file. */
-type Missing = 'group' | 'file' | undefined
+const pinned = (owner: GroupOwner, id: string) => ({ id, ...owner, ...PINNED })
+const fileNotFound = () => notFound('There is no such file')
 
-const pinned = (owner: GroupOwner, id: string) => ({ id, ...owner, status: 'pinned', removedAt: null })
-
-/** Puts a file into a group and out of its previous one. Idempotent. */
+/**
+ * Puts a file into a group and out of its previous one. Idempotent.
+ * @throws ApiError 404 if the group or the file does not exist.
+ */
 export async function addToGroup(
   prisma: PrismaClient,
   owner: GroupOwner,
   groupId: string,
   fileId: string,
-): Promise<Missing> {
-  if (!(await hasGroup(prisma, owner, groupId))) return 'group'
-  try {
-    const { count } = await prisma.file.updateMany({ where: pinned(owner, fileId), data: { groupId } })
-    return count === 0 ? 'file' : undefined
-  } catch (error) {
-    // The group was deleted between the check and the change.
-    if (isForeignKeyViolation(error, 'file_group_id_fkey')) return 'group'
-    throw error
-  }
+): Promise<void> {
+  await requireGroup(prisma, owner, groupId)
+  const { count } = await prisma.file
+    .updateMany({ where: pinned(owner, fileId), data: { groupId } })
+    .catch((error) => {
+      // The group was deleted between the check and the change.
+      throw isForeignKeyViolation(error, 'file_group_id_fkey') ? groupNotFound() : error
+    })
+  if (count === 0) throw fileNotFound()
 }
 
-/** Takes a file out of a group; does nothing if it is not in the group. Idempotent. */
+/**
+ * Takes a file out of a group; does nothing if it is not in the group. Idempotent.
+ * @throws ApiError 404 if the group or the file does not exist.
+ */
 async function removeFromGroup(
   prisma: PrismaClient,
   owner: GroupOwner,
   groupId: string,
   fileId: string,
-): Promise<Missing> {
-  if (!(await hasGroup(prisma, owner, groupId))) return 'group'
+): Promise<void> {
+  await requireGroup(prisma, owner, groupId)
   const where = pinned(owner, fileId)
   const { count } = await prisma.file.updateMany({ where: { ...where, groupId }, data: { groupId: null } })
-  return count > 0 || (await prisma.file.count({ where })) > 0 ? undefined : 'file'
+  if (count === 0 && (await prisma.file.count({ where })) === 0) throw fileNotFound()
 }

@@ -10,6 +10,9 @@ import { findReference } from '../db/statements/files.ts'
 import { insertOperation } from '../operations/enqueue.ts'
 import type { Network, Storage } from '../storage/port.ts'
 
+/** In Prisma's terms, a file that is not deleted: neither a pin request nor removed. */
+export const PINNED = { status: 'pinned', removedAt: null } as const
+
 /**
  * Takes the lock of a CID's multihash until the transaction ends. Code holds it while it counts the files that keep a
  * CID and unpins it, or while it checks a pin and records it.

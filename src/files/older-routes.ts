@@ -4,15 +4,15 @@ import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
 import { escapeLike, isoTime } from '../db/statements/statement.ts'
-import { badRequest, forbidden, messages, notFound } from '../errors.ts'
+import { forbidden, messages, notFound } from '../errors.ts'
 import { contentCid, keyvaluePairs, like, timestamp, userId, uuid } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
-import { cid, limit, network, text, time } from '../http/shapes.ts'
+import { cid, groupId, limit, network, parseInput, text, time } from '../http/shapes.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from './host-nodes.ts'
 import type { PinRouteServices } from './pins/pin-routes.ts'
 import { removeFile } from './remove.ts'
-import { olderMetadata } from './uploads/fields.ts'
+import { olderMetadata, parseJson } from './uploads/fields.ts'
 
 const NETWORK = network.default('public').describe('Default: `public`.')
 const bytes = z
@@ -26,7 +26,7 @@ const pinByHash = z.object({
   pinataMetadata: olderMetadata.nullish(),
   pinataOptions: z
     .strictObject({
-      groupId: z.uuid('must be a UUID').toLowerCase().nullish(),
+      groupId: groupId.nullish(),
       hostNodes: z
         .array(text(1024).meta({ format: 'host-node' }))
         .max(MAX_HOST_NODES)
@@ -40,7 +40,7 @@ const pinByHash = z.object({
 const pinListQuery = z.object({
   network: NETWORK,
   hashContains: text(512).optional().describe('Part of the CID.'),
-  groupId: z.uuid('must be a UUID').toLowerCase().optional().describe('Only files of this group.'),
+  groupId: groupId.optional().describe('Only files of this group.'),
   pinStart: time.optional().describe('Pinned at this time or later.'),
   pinEnd: time.optional().describe('Pinned at this time or earlier.'),
   pinSizeMin: bytes.describe('Files of at least this many bytes.'),
@@ -221,17 +221,8 @@ const pairs = z.record(
 /** Parses the pairs of `metadata[keyvalues]`, all of which a file must have; returns JSON. @throws ApiError 400 */
 function readPairs(json: string | undefined): string | undefined {
   if (json === undefined) return undefined
-  let input: unknown
-  try {
-    input = JSON.parse(json)
-  } catch {
-    throw badRequest('metadata.keyvalues: not valid JSON')
-  }
-  const { data, error } = pairs.safeParse(input)
-  if (error) {
-    const [issue] = error.issues
-    throw badRequest(`${['metadata.keyvalues', ...(issue?.path ?? [])].join('.')}: ${issue?.message}`)
-  }
+  const field = 'metadata.keyvalues'
+  const data = parseInput(pairs, parseJson(field, json), field)
   return JSON.stringify(Object.fromEntries(Object.entries(data).map(([key, { value }]) => [key, value])))
 }
 

@@ -10,6 +10,7 @@ import { contentCid, like } from '../http/fields.ts'
 import { type Route, route } from '../http/route.ts'
 import { network, nothing } from '../http/shapes.ts'
 import { canonicalCid, parseCid } from './cid.ts'
+import { PINNED } from './held-content.ts'
 
 const TAG = 'Signatures'
 const PATH = '/v3/files/:network/signature/:cid'
@@ -63,7 +64,7 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       async handle({ principal: { workspaceId }, params: { network, cid }, body }) {
         const cidV1 = canonicalCid(parseCid(cid))
         const content = { workspaceId, network, cidV1 }
-        const file = { ...content, status: 'pinned', removedAt: null }
+        const file = { ...content, ...PINNED }
         if (!(await prisma.file.count({ where: file }))) throw notFound('cid: not a file of this workspace')
         await prisma.cidSignature.createMany({ data: { ...content, ...body }, skipDuplicates: true })
         const data = await findSignature(prisma, content, cid)

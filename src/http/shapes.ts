@@ -10,7 +10,7 @@ import { contentCid, like } from './fields.ts'
 export const text = (max: number) =>
   z
     .string()
-    .max(max, `must have at most ${max} characters`)
+    .max(max)
     .refine(
       (value) => !value.includes('\0') && value.isWellFormed(),
       'must not contain NUL or broken Unicode',
@@ -19,8 +19,7 @@ export const text = (max: number) =>
 const HAS_VISIBLE = 'must have a visible character'
 
 /** A text for people to read, without surrounding whitespace. */
-export const visibleText = (max: number) =>
-  text(max).trim().min(1, 'must not be empty').refine(isVisible, HAS_VISIBLE)
+export const visibleText = (max: number) => text(max).trim().min(1).refine(isVisible, HAS_VISIBLE)
 
 /** A name of content; empty means that it has no name. */
 export const optionalName = (max: number) =>
@@ -56,7 +55,7 @@ export const limit = (fallback: number, max: number) =>
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
     .transform(Number)
-    .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`))
+    .pipe(z.number().min(1).max(max))
     .default(fallback)
 
 /** Sort order by age; the npm SDK spells descending as `DSC`. */
@@ -112,16 +111,31 @@ export const toPage = <T extends { id: string }>(
   view: (item: T) => unknown = (item) => item,
 ) => ({ data: { [name]: found.slice(0, limit).map(view), next_page_token: nextPageToken(found, limit) } })
 
+/** The id of a group in a body or a query. */
+export const groupId = z.uuid('must be a UUID').toLowerCase()
+
 /** `{network}` in a path. */
 export const network = z.enum(['public', 'private'], 'must be public or private')
 
 export const nothing = z.object({ data: z.null() })
 
+/**
+ * Parses an input outside of a route's declaration.
+ * @param field the name of the field that it is the value of, if it is not a whole body.
+ * @throws ApiError 400 naming the first invalid field.
+ */
+export function parseInput<S extends z.ZodType>(schema: S, input: unknown, field?: string): z.output<S> {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  throw badRequest(describeIssue(parsed.error, field))
+}
+
 /** Describes an invalid input: the first invalid field, and why. */
-export function describeIssue({ issues: [issue] }: z.ZodError): string {
+export function describeIssue({ issues: [issue] }: z.ZodError, field?: string): string {
   // The issue of an invalid key is nested. The key itself may be anything, and is not repeated.
   const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
-  const path = fieldPath(issue?.path.slice(0, key ? -1 : undefined) ?? [])
+  const inner = issue?.path.slice(0, key ? -1 : undefined) ?? []
+  const path = fieldPath(field === undefined ? inner : [field, ...inner])
   return `${path || 'body'}: ${(key ?? issue)?.message}`
 }
 

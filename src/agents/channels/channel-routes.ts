@@ -1,6 +1,6 @@
-import { ApiError, badRequest, messages } from '../../errors.ts'
+import { ApiError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
-import { describeIssue } from '../../http/shapes.ts'
+import { parseInput } from '../../http/shapes.ts'
 import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import {
   type Channel,
@@ -114,7 +114,5 @@ function parseChange(channel: Channel, body: Record<string, unknown>): ChannelCh
     const value = body[name]
     if (value !== undefined && (typeof value !== 'string' || value.trim() === '')) throw missingToken(name)
   }
-  const parsed = channelChangeOf[channel].safeParse(body)
-  if (parsed.success) return parsed.data
-  throw badRequest(describeIssue(parsed.error))
+  return parseInput(channelChangeOf[channel], body)
 }

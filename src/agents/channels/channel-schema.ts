@@ -43,7 +43,7 @@ const common = {
           z
             .string()
             .trim()
-            .min(1, 'must not be empty')
+            .min(1)
             .max(100)
             .regex(/^[^\p{Cc}]*$/u),
         ),

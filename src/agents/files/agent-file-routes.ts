@@ -4,7 +4,7 @@ import { badRequest } from '../../errors.ts'
 import { like } from '../../http/fields.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
 import type { Route } from '../../http/route.ts'
-import { describeIssue } from '../../http/shapes.ts'
+import { parseInput } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { filePath, folder, folderPath, removed, upload, uploaded, written } from './agent-file-schema.ts'
 import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
@@ -117,9 +117,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       success: { status: 200, description: 'The file’s path.', body: uploaded },
       handle: ({ agent, req, signal }) =>
         withJsonBody(req, { memory, workspaceId: agent.workspaceId }, maxBody, async (body) => {
-          const parsed = upload.safeParse(body)
-          if (!parsed.success) throw badRequest(describeIssue(parsed.error))
-          const { filename, contentBase64 } = parsed.data
+          const { filename, contentBase64 } = parseInput(upload, body)
           const content = decodeBase64(contentBase64, maxBytes)
           const path = await storeUpload({ agentd, agent, signal }, filename, content)
           return { body: { path, filename, size: content.length } }

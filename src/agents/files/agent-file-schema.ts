@@ -9,7 +9,7 @@ const path = text(4096)
 
 /** `?path=` of a file. */
 export const filePath = z.object({
-  path: path.min(1, 'must not be empty').describe('Absolute, or below `/home/node/clawd`.'),
+  path: path.min(1).describe('Absolute, or below `/home/node/clawd`.'),
 })
 
 /** `?path=` of a folder. */

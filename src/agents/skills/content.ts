@@ -1,6 +1,7 @@
 /** The folders of skills on IPFS: the network where a workspace can read a skill, and its content. */
 import { CID } from 'multiformats/cid'
 import type { PrismaClient } from '../../db/prisma.ts'
+import { PINNED } from '../../files/held-content.ts'
 import { within } from '../../lib/signals.ts'
 import { readFolder } from '../../storage/dag/folder.ts'
 import type { Storages } from '../../storage/open.ts'
@@ -69,5 +70,5 @@ export async function readSkill(
 async function keepsPrivately(prisma: PrismaClient, workspaceId: string, cid: string): Promise<boolean> {
   const own = { workspaceId, network: 'private' }
   if (await prisma.skillVersion.count({ where: { ...own, cid } })) return true
-  return (await prisma.file.count({ where: { ...own, cidV1: cid, status: 'pinned', removedAt: null } })) > 0
+  return (await prisma.file.count({ where: { ...own, cidV1: cid, ...PINNED } })) > 0
 }

@@ -16,7 +16,7 @@ const at = z.object({
 })
 const every = z.object({
   kind: z.literal('every'),
-  everyMs: z.number().int().min(MIN_EVERY_MS, `must be at least ${MIN_EVERY_MS}`).max(MAX_MS),
+  everyMs: z.number().int().min(MIN_EVERY_MS).max(MAX_MS),
   staggerMs,
 })
 const cron = z.object({

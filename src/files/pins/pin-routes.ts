@@ -4,6 +4,7 @@ import { like, withExample } from '../../http/fields.ts'
 import { type Route, type RouteResponse, route } from '../../http/route.ts'
 import {
   cid,
+  groupId,
   nextPageToken,
   nothing,
   optionalName,
@@ -26,11 +27,11 @@ import type { PinService } from './pin-requests.ts'
 const pinRequest = z.object({
   cid: cid.describe('The CID to pin: any version, any multibase.'),
   name: withExample(optionalName(255).nullish(), 'Spring catalogue').describe('A name for the file.'),
-  group_id: z.uuid('must be a UUID').toLowerCase().nullish().describe('The group to place the file in.'),
+  group_id: groupId.nullish().describe('The group to place the file in.'),
   keyvalues: keyvalues.nullish().describe('Metadata: at most 10 pairs of strings.'),
   host_nodes: z
     .array(text(1024).meta({ format: 'host-node' }))
-    .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
+    .max(MAX_HOST_NODES)
     .nullish()
     .describe('Nodes that have the content: peer ids, or multiaddrs that end in /p2p/<peer id>.'),
 })

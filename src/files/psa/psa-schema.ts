@@ -26,7 +26,7 @@ export const pin = z.object({
   name: withExample(optionalName(255).nullish(), 'Spring catalogue').describe('A name to find it by.'),
   origins: z
     .array(z.string())
-    .max(MAX_HOST_NODES, `must have at most ${MAX_HOST_NODES} entries`)
+    .max(MAX_HOST_NODES)
     .nullish()
     .describe(
       `Multiaddrs of nodes that have the content. The first ${DIALLED_HOST_NODES} that can be dialled are kept; the others are ignored.`,

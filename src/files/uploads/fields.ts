@@ -1,7 +1,7 @@
 /** The fields of an upload's form. */
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
-import { network, optionalName } from '../../http/shapes.ts'
+import { groupId, network, optionalName, parseInput } from '../../http/shapes.ts'
 import type { Network } from '../../storage/port.ts'
 import { expiresAt, NOT_SECONDS } from '../files.ts'
 import { keyvalues } from '../keyvalues.ts'
@@ -22,7 +22,6 @@ export interface Choices {
 /** Reads one field; unknown fields are ignored. @throws ApiError 400 naming the field. */
 export type FieldReader = (name: string, value: string) => Choices
 
-const groupId = z.uuid('must be a UUID').toLowerCase()
 const flag = z.enum(['true', 'false'], 'must be true or false')
 const cidVersion = z.enum(['v0', 'v1', '0', '1'], 'must be v0 or v1')
 const expiry = z
@@ -62,20 +61,20 @@ export const uploadForm = z.object({
 export const readField: FieldReader = (name, value) => {
   switch (name) {
     case 'network':
-      return { network: check(network, name, value) }
+      return { network: parseInput(network, value, name) }
     case 'name':
-      return { name: check(optionalName(255), name, value) }
+      return { name: parseInput(optionalName(255), value, name) }
     case 'group_id':
     case 'group':
-      return { groupId: check(groupId, name, value) }
+      return { groupId: parseInput(groupId, value, name) }
     case 'keyvalues':
-      return { keyvalues: check(keyvalues, name, unwrap(parseJson(name, value))) }
+      return { keyvalues: parseInput(keyvalues, unwrap(parseJson(name, value)), name) }
     case 'car':
       return { car: readFlag(name, value) }
     case 'cid_version':
-      return { cidVersion: check(cidVersion, name, value).endsWith('0') ? 0 : 1 }
+      return { cidVersion: parseInput(cidVersion, value, name).endsWith('0') ? 0 : 1 }
     case 'expires_at':
-      return { expiresAt: check(expiry, name, value) }
+      return { expiresAt: parseInput(expiry, value, name) }
     case 'streamable':
       readFlag(name, value)
   }
@@ -83,7 +82,7 @@ export const readField: FieldReader = (name, value) => {
 }
 
 /** Reads a field that is `true` or `false`. @throws ApiError 400 naming the field. */
-export const readFlag = (name: string, value: string): boolean => check(flag, name, value) === 'true'
+export const readFlag = (name: string, value: string): boolean => parseInput(flag, value, name) === 'true'
 
 /** Some clients wrap the pairs as `{"keyvalues": {…}}`. A value is a string, so this cannot be a pair. */
 function unwrap(pairs: unknown): unknown {
@@ -135,13 +134,13 @@ export const legacyForm = z.object({
 
 /** The fields of `POST /pinning/pinFileToIPFS`. */
 export const readLegacyField: FieldReader = (name, value) => {
-  if (name === 'network') return { network: check(network, name, value) }
+  if (name === 'network') return { network: parseInput(network, value, name) }
   if (name === 'pinataMetadata') {
-    const { name: title, keyvalues: pairs } = check(olderMetadata, name, parseJson(name, value))
+    const { name: title, keyvalues: pairs } = parseInput(olderMetadata, parseJson(name, value), name)
     return { ...(title && { name: title }), ...(pairs && { keyvalues: pairs }) }
   }
   if (name === 'pinataOptions') {
-    const options = check(olderOptions, name, parseJson(name, value))
+    const options = parseInput(olderOptions, parseJson(name, value), name)
     const { groupId: group, cidVersion: version, wrapWithDirectory: wrap } = options
     return {
       ...(group && { groupId: group }),
@@ -152,16 +151,8 @@ export const readLegacyField: FieldReader = (name, value) => {
   return {}
 }
 
-function check<S extends z.ZodType>(shape: S, name: string, value: unknown): z.output<S> {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const key = issue?.code === 'invalid_key' ? issue.issues[0] : undefined
-  const path = [name, ...(issue?.path.slice(0, key ? -1 : undefined) ?? [])].join('.')
-  throw badRequest(`${path}: ${(key ?? issue)?.message}`)
-}
-
-function parseJson(name: string, value: string): unknown {
+/** Parses the JSON of a field. @throws ApiError 400 naming it. */
+export function parseJson(name: string, value: string): unknown {
   try {
     return JSON.parse(value)
   } catch {

@@ -1,4 +1,3 @@
-import type { Request } from 'express'
 import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, messages } from '../../errors.ts'
@@ -50,18 +49,6 @@ export interface ReceivedUpload extends KeptFile {
   network: Network
   userId: string
 }
-
-/**
- * `receiveUpload` of `receive.ts`: reads a multipart form from the request, and keeps its file.
- * @param signal fires when the client has disconnected.
- * @throws ApiError with the problem; the content is then not kept.
- */
-export type ReceiveUpload = (
-  req: Request,
-  grant: UploadGrant,
-  services: UploadServices,
-  signal: AbortSignal,
-) => Promise<ReceivedUpload>
 
 /** Keys that may upload to either network. */
 export const UPLOAD_SCOPES: Scope[] = ['org:files:write', 'org:private_files:write']

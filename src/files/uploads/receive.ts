@@ -2,9 +2,9 @@ import type { Request } from 'express'
 import { ApiError } from '../../errors.ts'
 import { Allowance } from './allowance.ts'
 import { admitType } from './content-type.ts'
-import { type FieldReader, readField } from './fields.ts'
+import { type FieldReader, readField as readUploadField } from './fields.ts'
 import { UploadForm } from './form.ts'
-import type { ReceivedUpload, ReceiveUpload, UploadGrant, UploadServices } from './grant.ts'
+import type { ReceivedUpload, UploadGrant, UploadServices } from './grant.ts'
 import { type FileDetails, keepContent, type StoredContent } from './keep.ts'
 import { iterate, Upload, WRAPPER } from './upload.ts'
 import { release } from './upload-import.ts'
@@ -15,17 +15,18 @@ import { release } from './upload-import.ts'
  */
 const FORM_OVERHEAD_BYTES = 1_048_576
 
-/** Receives the form of `POST /v3/files`; see {@link ReceiveUpload}. */
-export const receiveUpload: ReceiveUpload = (req, grant, services, signal) =>
-  receiveForm(readField, req, grant, services, signal)
-
-/** The same for a form with other fields. */
+/**
+ * Reads a multipart form from the request, and keeps its file.
+ * @param signal fires when the client has disconnected.
+ * @param readField reads the form's fields; by default those of `POST /v3/files`.
+ * @throws ApiError with the problem; the content is then not kept.
+ */
 export async function receiveForm(
-  readField: FieldReader,
   req: Request,
   grant: UploadGrant,
   services: UploadServices,
   signal: AbortSignal,
+  readField: FieldReader = readUploadField,
 ): Promise<ReceivedUpload> {
   const announced = Number(req.headers['content-length'] ?? Number.NaN)
   const expectedBytes = Number.isNaN(announced) ? Number.POSITIVE_INFINITY : announced

@@ -9,10 +9,11 @@ import { type Route, route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import type { GatewayService } from '../gateways/gateways.ts'
+import { PINNED } from '../held-content.ts'
 import type { UrlSigner } from '../signed-url.ts'
 import { uploadForm } from './fields.ts'
 import { checkNetwork, networkOfKey, UPLOAD_SCOPES, type UploadServices } from './grant.ts'
-import { receiveUpload } from './receive.ts'
+import { receiveForm } from './receive.ts'
 import { type LinkRequest, linkRequest, signedUrl, signRequest } from './sign-schema.ts'
 import { apiBase, type SignedUploads } from './signed-uploads.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
@@ -117,7 +118,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
             await resumable.create(req, res, caller, signal)
             return undefined
           }
-          const received = await receiveUpload(req, caller.grant, services, signal)
+          const received = await receiveForm(req, caller.grant, services, signal)
           return { body: { data: toUploadRecord(received) } }
         }
         const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
@@ -143,7 +144,7 @@ async function linkToLook(
   { workspaceId, id }: { workspaceId: string; id: string },
   base: URL,
 ): Promise<URL> {
-  const where = { id, workspaceId, network: 'private', status: 'pinned', removedAt: null }
+  const where = { id, workspaceId, network: 'private', ...PINNED }
   const [file, gateway] = await Promise.all([
     prisma.file.findFirst({ where, select: { cidV1: true } }),
     prisma.gateway.findFirst({ where: { workspaceId }, orderBy: { id: 'asc' } }),
@@ -173,7 +174,7 @@ async function signLink(
   const canonical = canonicalCid(parseCid(cid, 'url'))
   const gateway = await gateways.findByHost(url.host)
   if (gateway?.workspaceId !== workspaceId) throw notFound('url: not a gateway of this workspace')
-  const where = { workspaceId, network: 'private', cidV1: canonical, status: 'pinned', removedAt: null }
+  const where = { workspaceId, network: 'private', cidV1: canonical, ...PINNED }
   const file = await prisma.file.findFirst({ where, select: { id: true } })
   if (!file) throw notFound('url: there is no such private file')
   // A link ends with its gateway: the name may later belong to someone else.

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { EXAMPLE_CID, like, withExample } from '../../http/fields.ts'
-import { network, optionalName, text } from '../../http/shapes.ts'
+import { groupId, network, optionalName, text } from '../../http/shapes.ts'
 import { keyvalues } from '../keyvalues.ts'
 
 /** A signed URL is valid for at most a year. */
@@ -63,12 +63,10 @@ export const signRequest = z
     allow_mime_types: z
       .array(text(255).regex(TYPE, 'must be as image/png, image/* or directory'))
       .min(1, 'must not be empty')
-      .max(MAX_TYPES, `must have at most ${MAX_TYPES} entries`)
+      .max(MAX_TYPES)
       .nullish()
       .describe('The types that may be uploaded, with optional wildcards; `directory` for folders.'),
-    group_id: z
-      .uuid('must be a UUID')
-      .toLowerCase()
+    group_id: groupId
       .nullish()
       .describe('The group of the uploaded files. If omitted, the upload may name one.'),
     filename: optionalName(255).nullish().describe('The name of the uploaded file; overrides the upload’s.'),

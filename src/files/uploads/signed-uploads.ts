@@ -10,10 +10,11 @@ import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { findSignedUpload } from '../../db/statements/uploads.ts'
-import { badRequest, forbidden, notFound, unauthorized } from '../../errors.ts'
+import { badRequest, forbidden, unauthorized } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import { trimSlashes } from '../../lib/slashes.ts'
-import { hasGroup } from '../groups.ts'
+import { requireGroup } from '../groups.ts'
+import { groupNotFound } from '../pins/pin-inserts.ts'
 import type { UrlSigner } from '../signed-url.ts'
 import type { UploadGrant } from './grant.ts'
 import type { SignRequest } from './sign-schema.ts'
@@ -43,9 +44,7 @@ export class SignedUploads {
    */
   async create({ keyId, workspaceId, userId }: Principal, wanted: SignRequest, base: string): Promise<URL> {
     const { date, expires, network, group_id: groupId } = wanted
-    if (groupId && !(await hasGroup(this.#prisma, { workspaceId, network }, groupId))) {
-      throw notFound('group_id: there is no such group')
-    }
+    if (groupId) await requireGroup(this.#prisma, { workspaceId, network }, groupId, groupNotFound)
     const fixed: Fixed = {
       network,
       groupId: groupId ?? undefined,

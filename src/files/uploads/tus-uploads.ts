@@ -20,7 +20,8 @@ import { hasCode } from '../../lib/files.ts'
 import type { Logger } from '../../log.ts'
 import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
-import { hasGroup } from '../groups.ts'
+import { requireGroup } from '../groups.ts'
+import { groupNotFound } from '../pins/pin-inserts.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
 import { publishQuotaReached, type Reservations, readUsedBytes } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
@@ -113,9 +114,8 @@ export class ResumableUploads {
       await publishQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
     }
-    if (details.groupId !== null && !(await hasGroup(prisma, { workspaceId, ...details }, details.groupId))) {
-      throw notFound('group_id: there is no such group')
-    }
+    const { network, groupId } = details
+    if (groupId !== null) await requireGroup(prisma, { workspaceId, network }, groupId, groupNotFound)
     const id = uuidv7()
     const token = randomBytes(24).toString('base64url')
     await beginUpload(pool, {

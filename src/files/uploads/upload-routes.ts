@@ -13,7 +13,7 @@ import {
 } from './grant.ts'
 import { fileRecord } from './keep.ts'
 import { checkPath } from './paths.ts'
-import { receiveForm, receiveUpload, receiveWhole } from './receive.ts'
+import { receiveForm, receiveWhole } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
 const TAG = 'Uploads'
@@ -44,7 +44,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
           await services.resumable.create(req, res, caller, signal)
           return undefined
         }
-        const received = await receiveUpload(req, grant, services, signal)
+        const received = await receiveForm(req, grant, services, signal)
         return { body: { data: toUploadRecord(received) } }
       },
     }),
@@ -74,7 +74,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
           network: ofKey ?? query.network,
           defaultNetwork: 'public',
         } as const
-        const received = await receiveForm(readLegacyField, req, grant, services, signal)
+        const received = await receiveForm(req, grant, services, signal, readLegacyField)
         return { body: toLegacyRecord(received) }
       },
     }),

@@ -97,7 +97,7 @@ describe('deleting a group', () => {
       await until('the change waits for the deletion', isBlocked)
       return { put }
     })
-    assert.equal(await put, 'group')
+    await assert.rejects(put, { status: 404, message: 'There is no such group' })
     const { rows } = await pool.query('SELECT group_id FROM file WHERE id = $1', [fileId])
     assert.deepEqual(rows, [{ group_id: from }])
   })

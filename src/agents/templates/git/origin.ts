@@ -10,7 +10,7 @@ import type { GitOrigin } from './hosts.ts'
 const NO_REF = /^[-/+]|[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\.lock(\/|$)|[/.]$/
 
 const gitRef = text(255)
-  .min(1, 'must not be empty')
+  .min(1)
   .refine((name) => !NO_REF.test(name), 'must be the name of a branch, tag or commit')
   .meta({ format: 'git-ref' })
 const folder = text(1000)

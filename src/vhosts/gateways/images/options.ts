@@ -1,7 +1,7 @@
 /** Image options in a gateway's URL (`img-width` and so on), as sent by the npm SDK. */
 import { z } from 'zod'
 import { badRequest } from '../../../errors.ts'
-import { describeIssue } from '../../../http/shapes.ts'
+import { parseInput } from '../../../http/shapes.ts'
 
 /** Maximum side of a requested image, in pixels. */
 const MAX_SIDE = 8192
@@ -90,9 +90,7 @@ export function askedImage({ searchParams }: URL, accept = ''): AskedImage | und
   if (names.some((name) => !(name in shape.shape))) {
     throw badRequest(`${PREFIX}…: the image options are ${Object.keys(shape.shape).join(', ')}`)
   }
-  const parsed = shape.safeParse(given)
-  if (!parsed.success) throw badRequest(describeIssue(parsed.error))
-  const asked = parsed.data
+  const asked = parseInput(shape, given)
   const fit = asked['img-fit'] === 'scaleDown' ? 'scale-down' : asked['img-fit']
   const format = asked['img-format'] ?? 'own'
   const acceptsWebp = /\bimage\/webp\b/i.test(accept)
