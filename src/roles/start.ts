@@ -14,13 +14,12 @@ import { createPool } from '../db/pool.ts'
 import { schemaState } from '../db/schema-state.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
 import { replaceFile } from '../lib/files.ts'
-import { assertBindable } from '../lib/net/bind.ts'
+import { assertBindable, freePort } from '../lib/net/bind.ts'
 import { releaseMemoryAtRest } from '../lib/process/memory-at-rest.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger, type Logger } from '../log.ts'
 import { type EmbeddedPostgres, startPostgres } from '../standalone/postgres.ts'
-import { freePort } from '../standalone/postgres-server.ts'
-import { endLeftovers, RoleConfigError, supervise } from '../standalone/supervisor.ts'
+import { endLeftovers, RoleConfigError, Supervisor } from '../standalone/supervisor.ts'
 import type { Prepared } from './prepare.ts'
 import { onStopSignals } from './running-role.ts'
 import { Terminal } from './terminal.ts'
@@ -83,7 +82,7 @@ export async function start(config: Config): Promise<void> {
     const { key, gateway } = found ?? (await prepareDatabase(env))
     if (postgres && !found) await notePrepared(dataDir)
 
-    const supervisor = supervise({
+    const supervisor = new Supervisor({
       roles: ROLES.map((group) =>
         group.map((name) => ({
           name,

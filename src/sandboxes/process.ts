@@ -10,6 +10,7 @@ import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeShortage } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
+import { freePort } from '../lib/net/bind.ts'
 import { isAlive, type ProcessIdentity } from '../lib/process/process-identity.ts'
 import type { Logger } from '../log.ts'
 import {
@@ -39,7 +40,7 @@ import { readHome, writeHome } from './process/home.ts'
 import { EngineNeeds } from './process/needs.ts'
 import { openPlace, type PlaceOptions, readableEngine, removeEngineCopy } from './process/place.ts'
 import type { Place } from './process/place-record.ts'
-import { freePortExcept, spawnAgentd, waitUntilReady } from './process/spawn.ts'
+import { spawnAgentd, waitUntilReady } from './process/spawn.ts'
 import {
   type AgentPaths,
   agentIds,
@@ -296,7 +297,7 @@ class ProcessRuntime implements SandboxRuntime {
     await this.#makeFolders(paths)
     // Other workers choose ports at the same time: the chosen port must be visible before the next choice.
     const run = await holding(this.#place.agentsDir, '.ports', undefined, async () => {
-      const gatewayPort = await freePortExcept(await this.#takenPorts())
+      const gatewayPort = await freePort(await this.#takenPorts())
       const chosen = { id: randomUUID(), startedAt: new Date().toISOString(), gatewayPort }
       const begun: RunState = { ...chosen, leader: null, port: null, exitCode: null }
       await writeState(paths, { ...state, run: begun })

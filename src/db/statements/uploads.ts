@@ -186,7 +186,10 @@ export const removeReservations = statement({
   text: 'DELETE FROM upload_reservation WHERE expires_at < now()',
 })
 
-/** Ends an upload's reservation. Returns the other bytes that count against the plan (migration 0013). */
+/**
+ * Ends an upload's reservation in the transaction that writes its file: at no time do both count, or neither. Returns
+ * the other bytes that count against the plan, fixed until the transaction ends (migration 0013).
+ */
 export const settleUpload = statement({
   name: 'upload-settle',
   parameters: ['uuid', 'uuid'],
@@ -194,7 +197,7 @@ export const settleUpload = statement({
   text: 'SELECT settle_upload($1, $2)::float8 AS used',
 })
 
-/** The bytes that count against a workspace's plan (migration 0013). */
+/** The bytes that count against a workspace's plan: its files, and the reservations of its uploads (migration 0013). */
 export const readUsed = statement({
   name: 'upload-used',
   parameters: ['uuid'],

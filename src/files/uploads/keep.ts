@@ -7,7 +7,7 @@ import { isContention, isForeignKeyViolation } from '../../db/database-errors.ts
 import { type Pool, transaction } from '../../db/pool.ts'
 import { findDuplicate, insertFile, updateType } from '../../db/statements/files.ts'
 import { findGroup } from '../../db/statements/groups.ts'
-import type { Uploader } from '../../db/statements/uploads.ts'
+import { settleUpload, type Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 import { contentCid, keyvaluePairs, like, timestamp, uuid } from '../../http/fields.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
@@ -17,7 +17,7 @@ import { lockCid } from '../held-content.ts'
 import { groupNotFound } from '../pins/pin-inserts.ts'
 import { overMaxSize, overPlanStorage } from './allowance.ts'
 import { isBetterType } from './content-type.ts'
-import { publishQuotaReached, settle } from './reservations.ts'
+import { publishQuotaReached } from './reservations.ts'
 
 /** A file, as shown to clients. */
 export const fileRecord = z.object({
@@ -70,7 +70,7 @@ const NODE_MS = 10_000
  * Writes the file of content that `Storage.add` or `importCar` has just pinned. Because of the CID's lock, nothing can
  * release the pin between the check that it exists and the row that keeps it.
  * @param id the new file's id, if the client already knows it.
- * @param reservation the upload's reservation of the plan's storage; see {@link settle}.
+ * @param reservation the upload's reservation of the plan's storage; see `settleUpload`.
  * @throws ApiError 404 if the group does not exist, 413 `over_max_size` and 403 `over_free_limit` above the plan's
  *   limits; the caller must then release the pin. StorageError if the node does not respond, or if others that wait for
  *   it hold this up; the worker's comparison then releases content that was pinned without a file.
@@ -146,6 +146,6 @@ async function checkLimits(
   if (plan.maxFileBytes !== null && size > plan.maxFileBytes) throw overMaxSize(plan.maxFileBytes)
   if (plan.storageBytes === null) return
   // The uploads of a workspace are counted one at a time, as are the pins in `workers/handlers/pin.ts`.
-  const used = await settle(client, reservation, workspaceId)
+  const { used } = await settleUpload.one(client, reservation, workspaceId)
   if (used + size > plan.storageBytes) throw overPlanStorage(plan.storageBytes)
 }

@@ -8,11 +8,9 @@ import type { Pool, Queryable } from '../../db/pool.ts'
 import { noteQuotaReached } from '../../db/statements/events.ts'
 import {
   endReservation,
-  readUsed,
   removeReservations,
   renewReservations,
   reserveUpload,
-  settleUpload,
 } from '../../db/statements/uploads.ts'
 import { unavailable } from '../../errors.ts'
 import { WindowCounts } from '../../http/window-counts.ts'
@@ -61,7 +59,7 @@ export class Reservations {
     }
   }
 
-  /** Ends a reservation. An upload that became a file has already ended its reservation; see {@link settle}. */
+  /** Ends a reservation. An upload that became a file has already ended its reservation; see `settleUpload`. */
   async release(id: string): Promise<void> {
     if (!this.#held.delete(id)) return
     // A reservation that cannot be deleted now expires by itself.
@@ -73,20 +71,6 @@ export class Reservations {
     if (this.#held.size > 0) await renewReservations.run(this.#pool, [...this.#held], LEASE_MS)
     await removeReservations.run(this.#pool)
   }
-}
-
-/**
- * Ends an upload's reservation in the transaction that writes its file: at no time do both count, or neither.
- * @param id of the reservation, or of the resumable upload.
- * @returns the bytes that otherwise count against the plan, fixed until the transaction ends.
- */
-export async function settle(db: Queryable, id: string, workspaceId: string): Promise<number> {
-  return (await settleUpload.one(db, id, workspaceId)).used
-}
-
-/** Bytes that count against a workspace's plan: its files, and the reservations of its uploads. */
-export async function readUsedBytes(db: Queryable, workspaceId: string): Promise<number> {
-  return (await readUsed.one(db, workspaceId)).used
 }
 
 /** A workspace gets one event per this period, because rejected clients try again. */

@@ -134,10 +134,6 @@ export async function endUpload(prisma: PrismaClient, id: string, outcome: Outco
   }
 }
 
-export async function deleteUpload(prisma: PrismaClient, id: string): Promise<void> {
-  await prisma.upload.deleteMany({ where: { id } })
-}
-
 /**
  * The id of the older file with an upload's content, if there is one. A client that uses the upload's id as the file's
  * finds the file through it, until the upload expires.

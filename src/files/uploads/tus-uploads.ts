@@ -11,6 +11,7 @@ import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
+import { readUsed } from '../../db/statements/uploads.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import { transferOf } from '../../http/request-transfer.ts'
@@ -23,7 +24,7 @@ import { StorageError } from '../../storage/port.ts'
 import { requireGroup } from '../groups.ts'
 import { groupNotFound } from '../pins/pin-inserts.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
-import { publishQuotaReached, type Reservations, readUsedBytes } from './reservations.ts'
+import { publishQuotaReached, type Reservations } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
   checkOffered,
@@ -41,7 +42,6 @@ import { holdUpload, uploadBusy, WAIT_MS } from './tus-lease.ts'
 import { CID_VERSION_OPTION, readDetails } from './tus-metadata.ts'
 import {
   beginUpload,
-  deleteUpload,
   endUpload,
   type Outcome,
   openUpload,
@@ -110,7 +110,7 @@ export class ResumableUploads {
     new Allowance(this.#options, grant, length).checkSize(length)
     const { storageBytes } = plan
     // Bytes count once they arrive, so an upload whose client died without ending it blocks nobody.
-    if (storageBytes !== null && (await readUsedBytes(pool, workspaceId)) + length > storageBytes) {
+    if (storageBytes !== null && (await readUsed.one(pool, workspaceId)).used + length > storageBytes) {
       await publishQuotaReached(pool, workspaceId)
       throw overPlanStorage(storageBytes)
     }
@@ -242,7 +242,7 @@ export class ResumableUploads {
 
   async #remove(id: string): Promise<void> {
     await rm(this.#path(id), { force: true })
-    await deleteUpload(this.#options.prisma, id)
+    await this.#options.prisma.upload.deleteMany({ where: { id } })
   }
 
   /** See {@link holdUpload}. */

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { dirname } from 'node:path'
@@ -89,6 +90,18 @@ function answers(path: string): Promise<boolean> {
       else reject(error)
     })
   })
+}
+
+/**
+ * A free port on loopback that is not in `taken`, below the range that systems use for outgoing connections.
+ * @throws ConfigError if there is none.
+ */
+export async function freePort(taken: ReadonlySet<number> = new Set()): Promise<number> {
+  for (let tries = 0; tries < 200; tries++) {
+    const port = randomInt(20_000, 30_000)
+    if (!taken.has(port) && (await isFree(port))) return port
+  }
+  throw new ConfigError('there is no free port between 20000 and 29999 on 127.0.0.1')
 }
 
 /** True for a loopback port on which nobody listens. */

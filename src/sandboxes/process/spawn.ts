@@ -5,7 +5,6 @@ import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentdConfig } from '../../../agentd/protocol.ts'
-import { isFree } from '../../lib/net/bind.ts'
 import { logSize, logTail } from '../../lib/process/log-file.ts'
 import { isAlive, type ProcessIdentity, processIdentity } from '../../lib/process/process-identity.ts'
 import { SandboxError, type SandboxSpec } from '../port.ts'
@@ -122,13 +121,4 @@ export async function waitUntilReady(
       throw new SandboxError('internal', `agentd ${what}: ${await logTail(paths.log, 0)}`)
     }
   }
-}
-
-/** A free port on loopback below the range for outgoing connections, and not in `taken`. */
-export async function freePortExcept(taken: Set<number>): Promise<number> {
-  for (let tries = 0; tries < 200; tries++) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    if (!taken.has(port) && (await isFree(port))) return port
-  }
-  throw new SandboxError('internal', 'there is no free port between 20000 and 29999 on 127.0.0.1')
 }

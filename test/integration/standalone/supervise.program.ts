@@ -4,11 +4,11 @@
  */
 
 import { createLogger } from '../../../src/log.ts'
-import { supervise } from '../../../src/standalone/supervisor.ts'
+import { Supervisor } from '../../../src/standalone/supervisor.ts'
 
 const program = new URL('./role.program.ts', import.meta.url).pathname
 const role = (name: string) => ({ name, argv: [program, name], env: {} })
-const supervisor = supervise({
+const supervisor = new Supervisor({
   roles: [[role('good')], [role('deaf')]],
   recordPath: String(process.argv[2]),
   onLine: () => {},

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { markedProcesses } from '../../../agentd/processes.ts'
 import { processIdentity } from '../../../src/lib/process/process-identity.ts'
 import type { Role } from '../../../src/standalone/role-process.ts'
-import { endLeftovers, RoleConfigError, supervise } from '../../../src/standalone/supervisor.ts'
+import { endLeftovers, RoleConfigError, Supervisor } from '../../../src/standalone/supervisor.ts'
 import { eventually, log, newFolder, runProgram } from './helpers.ts'
 
 const program = fileURLToPath(new URL('./role.program.ts', import.meta.url))
@@ -23,7 +23,7 @@ async function startRoles(t: TestContext, ...groups: Record<string, string>[]) {
   const recordPath = join(await newFolder(), 'roles.json')
   const lines: { role: string; line: string; at: number }[] = []
   const waits: string[][] = []
-  const supervisor = supervise({
+  const supervisor = new Supervisor({
     roles: groups.map((group) => Object.entries(group).map(([name, kind]) => role(name, kind, recordPath))),
     recordPath,
     onLine: (role, line) => lines.push({ role, line, at: performance.now() }),
