@@ -203,12 +203,15 @@ async function joined(t: TestContext, options?: JoinOptions, changes = false) {
 
 test('each direction of a joined connection ends on its own', async (t) => {
   const sent = Buffer.alloc(5_000_000, 'x')
-  const { client, server, over } = await joined(t)
-  client.end(sent)
-  assert.equal((await buffer(server)).length, sent.length)
-  server.end(sent)
-  assert.equal((await buffer(client)).length, sent.length)
-  await over
+  for (const first of ['client', 'server'] as const) {
+    const { client, server, over } = await joined(t)
+    const [one, other] = first === 'client' ? [client, server] : [server, client]
+    one.end(sent)
+    assert.equal((await buffer(other)).length, sent.length)
+    other.end(sent)
+    assert.equal((await buffer(one)).length, sent.length)
+    await over
+  }
 })
 
 test('a joined connection that breaks takes the other with it', async (t) => {
@@ -220,6 +223,14 @@ test('a joined connection that breaks takes the other with it', async (t) => {
       broken.resetAndDestroy()
       await Promise.all([ended, over])
     }
+})
+
+test('a half-open connection that breaks takes the other with it, even if its bytes are changed', async (t) => {
+  const { client, server, over } = await joined(t, {}, true)
+  server.end()
+  await once(client.resume(), 'end')
+  client.resetAndDestroy()
+  await over
 })
 
 test('joined connections end when they are silent or half open for too long', async (t) => {
