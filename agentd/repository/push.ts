@@ -2,11 +2,11 @@
  * Checks a push to the branch that the agent works on, accepts it, and brings it into the working tree. A record on
  * disk describes the push in progress, so that the next agentd finishes it if this one is killed.
  */
-import { constants, open, rm } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { makeFolders } from '../folders.ts'
-import { replaceFile } from '../plain-file.ts'
+import { readPlainFile, replaceFile } from '../plain-file.ts'
 import { addAll, type Committer } from './commit.ts'
 import { confidentialOf } from './confidential.ts'
 import { type endOf, type Git, GitError, type GitProcess, killGit } from './git.ts'
@@ -250,11 +250,7 @@ class DurableRecord<T> {
 
   async read(): Promise<T | undefined> {
     try {
-      // A FIFO would block its reader.
-      await using file = await open(this.#path, constants.O_RDONLY | constants.O_NONBLOCK)
-      const stats = await file.stat()
-      if (!stats.isFile() || stats.size > MAX_BYTES) return undefined
-      const value: unknown = JSON.parse(await file.readFile('utf8'))
+      const value: unknown = JSON.parse((await readPlainFile(this.#path, MAX_BYTES)) ?? 'null')
       return this.#isValid(value) ? value : undefined
     } catch {
       return undefined
