@@ -1,6 +1,9 @@
+import { ByteReader } from '../byte-reader.ts'
 import { endOf, type Git, GitError, killGit, type RunOptions } from './git.ts'
 
 const TIMEOUT_MS = 600_000
+/** git's line before each object. */
+const HEAD_BYTES = 1000
 
 /** An object's content; read it to its end before asking for the next object. */
 export interface StoredObject {
@@ -24,63 +27,19 @@ export async function* readObjects(
   child.stdin.end(`${ids.join('\n')}\n`)
   const ended = endOf(child)
   const timer = setTimeout(() => killGit(child), timeoutMs)
-  const input = new Input(child.stdout)
+  const input = new ByteReader(child.stdout, (message) => new GitError('cat-file', null, message))
   try {
     for (const id of ids) {
-      const head = await input.line()
+      const head = await input.line(HEAD_BYTES)
       const [, type, size] = /^\S+ (\w+) (\d+)$/.exec(head) ?? []
       if (type === undefined) throw new GitError('cat-file', null, `${id} cannot be read: ${head}`)
-      yield { id, type, size: Number(size), content: input.bytes(Number(size)) }
-      await input.skip(1)
+      yield { id, type, size: Number(size), content: input.take(Number(size)) }
+      await input.line(0)
     }
     const { code, stderr } = await ended
     if (code !== 0) throw new GitError('cat-file', code, stderr)
   } finally {
     clearTimeout(timer)
     killGit(child)
-  }
-}
-
-/** Reads a stream by lines and counted bytes. */
-class Input {
-  readonly #chunks: AsyncIterator<Buffer>
-  #rest: Buffer = Buffer.alloc(0)
-
-  constructor(stream: AsyncIterable<Buffer>) {
-    this.#chunks = stream[Symbol.asyncIterator]()
-  }
-
-  async line(): Promise<string> {
-    for (;;) {
-      const end = this.#rest.indexOf('\n')
-      if (end >= 0) return this.#take(end + 1).toString('utf8', 0, end)
-      const next = await this.#next()
-      this.#rest = Buffer.concat([this.#rest, next])
-    }
-  }
-
-  async *bytes(count: number): AsyncGenerator<Buffer> {
-    for (let left = count; left > 0; ) {
-      if (this.#rest.length === 0) this.#rest = await this.#next()
-      const part = this.#take(Math.min(left, this.#rest.length))
-      left -= part.length
-      yield part
-    }
-  }
-
-  async skip(count: number): Promise<void> {
-    for await (const _ of this.bytes(count));
-  }
-
-  #take(count: number): Buffer {
-    const part = this.#rest.subarray(0, count)
-    this.#rest = this.#rest.subarray(count)
-    return part
-  }
-
-  async #next(): Promise<Buffer> {
-    const { value, done } = await this.#chunks.next()
-    if (done) throw new GitError('cat-file', null, 'ended too early')
-    return value
   }
 }

@@ -1,5 +1,6 @@
 /** Reads file contents by git's ids, as `POST /v1/repository/blobs` streams them. */
 import { createHash } from 'node:crypto'
+import { ByteReader } from '../../agentd/byte-reader.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readWithin } from '../../src/agents/agentd-stream.ts'
 import type { RepositoryAccess } from '../../src/agents/snapshots/repository.ts'
@@ -42,7 +43,10 @@ async function* readBatch(
     timeoutMs: FIRST_BYTE_MS,
     signal,
   })
-  const reader = new ByteReader(readWithin(response))
+  const reader = new ByteReader(
+    readWithin(response),
+    (message) => new AgentdError('bad_answer', `agentd ${message}`),
+  )
   try {
     for (const blob of blobs) {
       const size = sizeOf(blob)
@@ -88,70 +92,3 @@ async function* verified(reader: ByteReader, blob: string, size: number): AsyncG
   if (hash.digest('hex') !== blob)
     throw new AgentdError('bad_answer', 'agentd sent a file that is another one')
 }
-
-/** Reads a stream by lines and by lengths, and never holds more than one chunk. */
-class ByteReader {
-  readonly #chunks: AsyncIterator<Buffer>
-  #rest: Buffer = Buffer.alloc(0)
-
-  constructor(chunks: AsyncIterable<Buffer>) {
-    this.#chunks = chunks[Symbol.asyncIterator]()
-  }
-
-  /**
-   * The text up to the next line break, which is consumed as well. @throws AgentdError if there is none within `max`
-   * bytes.
-   */
-  async line(max: number): Promise<string> {
-    for (;;) {
-      const end = this.#rest.indexOf(10)
-      if (end >= 0 && end <= max) {
-        const line = this.#rest.toString('latin1', 0, end)
-        this.#rest = this.#rest.subarray(end + 1)
-        return line
-      }
-      if (end > max || this.#rest.length > max)
-        throw new AgentdError('bad_answer', 'agentd sent too long a line')
-      const more = await this.#next()
-      if (!more) throw brokenOff()
-      this.#rest = Buffer.concat([this.#rest, more])
-    }
-  }
-
-  /** The next `size` bytes. @throws AgentdError if there are fewer. */
-  async *take(size: number): AsyncGenerator<Buffer> {
-    let left = size
-    while (left > 0) {
-      if (this.#rest.length === 0) {
-        const more = await this.#next()
-        if (!more) throw brokenOff()
-        this.#rest = more
-      }
-      const chunk = this.#rest.subarray(0, left)
-      this.#rest = this.#rest.subarray(chunk.length)
-      left -= chunk.length
-      yield chunk
-    }
-  }
-
-  /** @throws AgentdError if anything is left. */
-  async end(): Promise<void> {
-    if (this.#rest.length > 0 || (await this.#next()))
-      throw new AgentdError('bad_answer', 'agentd sent more than was asked for')
-  }
-
-  /** Stops reading. */
-  async close(): Promise<void> {
-    await this.#chunks.return?.()
-  }
-
-  async #next(): Promise<Buffer | undefined> {
-    for (;;) {
-      const { done, value } = await this.#chunks.next()
-      if (done) return undefined
-      if (value.length > 0) return value
-    }
-  }
-}
-
-const brokenOff = () => new AgentdError('bad_answer', "agentd's answer ended too early")
