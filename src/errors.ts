@@ -1,6 +1,7 @@
 /**
- * The single error class of the API, and the contract's message strings. An {@link ApiError} is a response; anything
- * else that is thrown is a bug or an outage, and becomes a plain 500 or 503.
+ * The error class of the API, the contract's message strings, and the shape of errors of the parts that Berth depends
+ * on. An {@link ApiError} is a response; anything else that is thrown is a bug or an outage, and becomes a plain 500 or
+ * 503.
  */
 
 export class ApiError extends Error {
@@ -113,6 +114,52 @@ export const messages = {
   agentNotRunning: 'The agent is not running',
   channelsPlan: 'Channels are not part of the free plan',
 } as const
+
+/**
+ * A part that Berth depends on did not do what it was asked: a store, the sandbox of an agent, its engine, its agentd.
+ */
+export class PartError<Code extends string = string> extends Error {
+  readonly code: Code
+
+  constructor(code: Code, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+
+  /** True while the part is away: the same call may succeed later. */
+  get isAway(): boolean {
+    return false
+  }
+}
+
+export type SandboxErrorCode =
+  /** The service that runs sandboxes (Docker, the API server) does not respond. */
+  | 'unreachable'
+  /** No sandbox has this id. */
+  | 'not_found'
+  /** The engine version does not exist and cannot be created. */
+  | 'no_image'
+  /** The cluster has no room for it now: its quota is used up, or no node accepts it. */
+  | 'no_room'
+  /** No space is left. */
+  | 'disk_full'
+  /** A new agent could read Berth's keys, which the operator has not accepted. */
+  | 'not_walled'
+  /** This machine does not meet a need of the engine. */
+  | 'unmet_need'
+  /** The kernel killed it for memory during its start. */
+  | 'out_of_memory'
+  | 'internal'
+
+/** A sandbox or its engine; the message says what to do. */
+export class SandboxError extends PartError<SandboxErrorCode> {
+  override name = 'SandboxError'
+
+  override get isAway(): boolean {
+    // Room in a cluster returns like a service: by itself, or through the operator.
+    return this.code === 'unreachable' || this.code === 'no_room'
+  }
+}
 
 /** A setting is invalid; the message names it and the problem. */
 export class ConfigError extends Error {

@@ -1,30 +1,35 @@
 /** Reads complete, bounded responses of agentd, and turns error responses into errors. */
 import type { IncomingMessage } from 'node:http'
+import { PartError } from '../errors.ts'
 import { readWhole } from '../lib/read.ts'
 
 const MAX_ERROR_BYTES = 65_536
 const ERROR_MS = 5000
 
-/** agentd did not do what it was asked; `code` is agentd's or Berth's own. */
-export class AgentdError extends Error {
-  override name = 'AgentdError'
-  /** `unreachable` and `timeout`: no response; `bad_answer`: an unexpected response; otherwise agentd's code. */
-  readonly code: string
+interface AgentdErrorOptions extends ErrorOptions {
   /** The status of agentd's response; 0 if there was none. */
-  readonly status: number
+  status?: number | undefined
   /** True if the response was late and the request may be repeated. */
+  mayRepeat?: boolean
+}
+
+/**
+ * An agent's agentd. The code is `unreachable` or `timeout` without a response, `bad_answer` for an unexpected one, and
+ * otherwise agentd's own.
+ */
+export class AgentdError extends PartError {
+  override name = 'AgentdError'
+  readonly status: number
   readonly mayRepeat: boolean
 
-  constructor(
-    code: string,
-    message: string,
-    status = 0,
-    { mayRepeat = false, ...options }: ErrorOptions & { mayRepeat?: boolean } = {},
-  ) {
-    super(message, options)
-    this.code = code
-    this.status = status
-    this.mayRepeat = mayRepeat
+  constructor(code: string, message: string, options: AgentdErrorOptions = {}) {
+    super(code, message, options)
+    this.status = options.status ?? 0
+    this.mayRepeat = options.mayRepeat ?? false
+  }
+
+  override get isAway(): boolean {
+    return this.code === 'unreachable' || this.code === 'timeout'
   }
 }
 
@@ -43,7 +48,7 @@ export async function readBounded(
   } catch (error) {
     if (error instanceof AgentdError) throw error
     const message = `agentd's response broke off: ${(error as Error).message}`
-    throw new AgentdError('bad_answer', message, 0, { cause: error })
+    throw new AgentdError('bad_answer', message, { cause: error })
   } finally {
     signal.removeEventListener('abort', abort)
     response.destroy()
@@ -55,7 +60,7 @@ export async function readError(response: IncomingMessage): Promise<AgentdError>
   const { statusCode = 0 } = response
   const text = await readBounded(response, MAX_ERROR_BYTES, AbortSignal.timeout(ERROR_MS)).catch(() => '')
   const { error = 'bad_answer', message = `status ${statusCode}` } = parseAgentdError(`${text}`)
-  return new AgentdError(error, message, statusCode)
+  return new AgentdError(error, message, { status: statusCode })
 }
 
 /** Parses an error body of agentd; empty if the body is not one of agentd's errors. */

@@ -120,7 +120,7 @@ export class AgentdClient {
       const answer = body.length > 0 ? JSON.parse(body.toString('utf8')) : undefined
       return shape ? shape.parse(answer) : answer
     } catch (error) {
-      throw new AgentdError('bad_answer', 'agentd sent no JSON of this shape', 0, { cause: error })
+      throw new AgentdError('bad_answer', 'agentd sent no JSON of this shape', { cause: error })
     }
   }
 
@@ -233,7 +233,7 @@ export class AgentdClient {
 
   #open(address: string): Promise<Socket> {
     return openTunnel(this.#proxy, address).catch((error) => {
-      throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, 0, { cause: error })
+      throw new AgentdError('unreachable', `agentd cannot be reached: ${error.message}`, { cause: error })
     })
   }
 
@@ -344,18 +344,18 @@ function explain(error: NodeJS.ErrnoException, sent: ClientRequest, signal?: Abo
   if (error instanceof AgentdError) return error
   const options = { cause: error }
   if (program !== undefined && !sent.reusedSocket)
-    return new AgentdError('engine', `port ${program} did not answer: ${error.message}`, 0, options)
+    return new AgentdError('engine', `port ${program} did not answer: ${error.message}`, options)
   // Node's parser did not accept the response as HTTP.
   if (error.code?.startsWith('HPE_'))
-    return new AgentdError('bad_answer', 'agentd sent no valid HTTP', 0, options)
+    return new AgentdError('bad_answer', 'agentd sent no valid HTTP', options)
   const kind = sent.reusedSocket ? StaleConnection : AgentdError
-  return new kind('unreachable', `agentd cannot be reached: ${error.message}`, 0, options)
+  return new kind('unreachable', `agentd cannot be reached: ${error.message}`, options)
 }
 
 const noAddress = () => new AgentdError('unreachable', 'the agent has no address')
 const isSilent = () =>
   new AgentdError('unreachable', 'agentd takes no requests: it hangs, or its container is paused')
-const tooLate = (options: ErrorOptions & { mayRepeat?: boolean } = {}) =>
-  new AgentdError('timeout', 'agentd did not answer in time', 0, options)
+const tooLate = (options: { mayRepeat?: boolean } = {}) =>
+  new AgentdError('timeout', 'agentd did not answer in time', options)
 const isRepeatable = ({ method = 'GET', isRepeatable }: AgentdRequest) =>
   isRepeatable ?? IDEMPOTENT.includes(method)

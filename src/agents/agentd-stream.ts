@@ -26,7 +26,7 @@ export async function* readWithin(
   } catch (error) {
     if (error instanceof AgentdError || (error as Error).name === 'AbortError') throw error
     const message = `agentd's response broke off: ${(error as Error).message}`
-    throw new AgentdError('bad_answer', message, 0, { cause: error })
+    throw new AgentdError('bad_answer', message, { cause: error })
   } finally {
     response.destroy()
   }
@@ -45,7 +45,7 @@ export async function* jsonLines<T>(
     try {
       return shape.parse(JSON.parse(line))
     } catch (error) {
-      throw new AgentdError('bad_answer', 'agentd sent a line that is not JSON of this shape', 0, {
+      throw new AgentdError('bad_answer', 'agentd sent a line that is not JSON of this shape', {
         cause: error,
       })
     }

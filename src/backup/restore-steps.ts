@@ -78,8 +78,7 @@ export async function bringContent(
     const soon = () => within(CHECK_MS, signal)
     if (!(await storage.isPinned(root, { signal: soon() })))
       await storage.importCar(archive.exportCar(root, signal), { isOwn: true, signal }).catch((error) => {
-        const isDamage =
-          error instanceof StorageError && !['unavailable', 'aborted', 'no_space'].includes(error.code)
+        const isDamage = error instanceof StorageError && !error.isAway && error.code !== 'aborted'
         if (!isDamage) throw error
         const advice = '`berth backup verify` lists all damage; `--backup` restores an older backup'
         throw new BackupError(`${network} ${root} cannot be restored: ${error.message} (${advice})`, {

@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { styleText } from 'node:util'
 import { loadConfig } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
-import { ConfigError } from '../errors.ts'
+import { ConfigError, SandboxError } from '../errors.ts'
 import { createLogger } from '../log.ts'
 import { buildClusterImage } from '../openclaw/cluster-image.ts'
-import { EngineError } from '../openclaw/engine-error.ts'
 import { compareVersions, knownVersions, requireEngineVersion } from '../openclaw/install.ts'
 import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { openRuntime } from '../sandboxes/open.ts'
@@ -95,15 +94,15 @@ async function buildForCluster(
   return `${name}@${digest}`
 }
 
-/** @throws EngineError while agents run the version. */
+/** @throws SandboxError while agents run the version. */
 export function removeEngine(version: string): Promise<void> {
   requireEngineVersion(version)
   return withDatabase(({ prisma }) =>
     withRuntime(async (runtime) => {
       const agents = (await countAgents(prisma)).get(version) ?? 0
       if (agents > 0)
-        throw new EngineError(
-          'in_use',
+        throw new SandboxError(
+          'internal',
           `${agents === 1 ? 'An agent runs' : `${agents} agents run`} ${version}: restart them on another version first`,
         )
       const there = (await runtime.engines()).some((one) => one.version === version)

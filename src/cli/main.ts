@@ -3,12 +3,10 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { BackupError } from '../backup/store.ts'
 import { DatabaseAwayError } from '../db/database-errors.ts'
-import { ApiError, ConfigError } from '../errors.ts'
+import { ApiError, ConfigError, SandboxError } from '../errors.ts'
 import { isScope, SCOPES } from '../http/principal.ts'
 import { visibleText } from '../http/shapes.ts'
 import { type Keep, parseKeep } from '../lib/keep.ts'
-import { EngineError } from '../openclaw/engine-error.ts'
-import { SandboxError } from '../sandboxes/port.ts'
 import {
   addUser,
   createKey,
@@ -227,7 +225,7 @@ berth.command('doctor').description('check each component and advise on problems
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [ApiError, BackupError, ConfigError, SandboxError, DatabaseAwayError, EngineError].some(
+  const expected = [ApiError, BackupError, ConfigError, SandboxError, DatabaseAwayError, SandboxError].some(
     (type) => error instanceof type,
   )
   if (!expected) throw error

@@ -2,10 +2,11 @@
 import { isDatabaseFull } from '../db/database-errors.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { type SchemaState, schemaState } from '../db/schema-state.ts'
+import { SandboxError } from '../errors.ts'
 import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
 import { DiskHelper } from '../sandboxes/docker/disk-helper.ts'
-import { SandboxError, type SandboxRuntime } from '../sandboxes/port.ts'
+import type { SandboxRuntime } from '../sandboxes/port.ts'
 import { NOT_WALLED, WALLS } from '../sandboxes/walls.ts'
 import type { IpfsStatus, Storage } from '../storage/port.ts'
 

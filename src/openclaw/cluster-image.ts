@@ -6,9 +6,9 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { SandboxError } from '../errors.ts'
 import { removeLeftovers, temporaryName } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
-import { EngineError } from './engine-error.ts'
 import { enginesLock, installLocked, isComplete, requireEngineVersion } from './install.ts'
 import { nodeObstacle, readNodeRange } from './node-range.ts'
 import { readArchive, writeArchive } from './oci/archive.ts'
@@ -43,7 +43,7 @@ export interface ClusterImageOptions {
 
 /**
  * Builds the image of a version and writes it. @returns its digest.
- * @throws EngineError
+ * @throws SandboxError
  */
 export async function buildClusterImage(options: ClusterImageOptions): Promise<string> {
   const { version, enginesDir, name, to, onLine, signal } = options
@@ -71,7 +71,7 @@ export async function buildClusterImage(options: ClusterImageOptions): Promise<s
 async function build(dir: string, options: ClusterImageOptions): Promise<PackedImage> {
   const { version, baseImage, enginesDir, architecture, onLine, signal } = options
   const cpu = CPUS[architecture]
-  if (!cpu) throw new EngineError('failed', `the engine does not run on linux/${architecture}`)
+  if (!cpu) throw new SandboxError('internal', `the engine does not run on linux/${architecture}`)
   onLine?.(`Reading ${baseImage}`)
   const base = await readBase(dir, options)
   const tini = await checkBase(base, baseImage)
@@ -79,10 +79,10 @@ async function build(dir: string, options: ClusterImageOptions): Promise<PackedI
   const engine = await installLocked({ version, dir: enginesDir, platform, onLine, signal })
   const range = await readNodeRange(engine)
   const obstacle = nodeObstacle(version, { range, node: nodeOf(base) })
-  if (obstacle) throw new EngineError('unfit_node', `${obstacle} in ${baseImage}`)
+  if (obstacle) throw new SandboxError('no_image', `${obstacle} in ${baseImage}`)
   if (!(await isComplete(engine)))
-    throw new EngineError(
-      'unfit_node',
+    throw new SandboxError(
+      'no_image',
       `OpenClaw ${version} needs Node ${range}, even to install, and Berth runs on Node ${process.versions.node}`,
     )
   signal?.throwIfAborted()
@@ -103,14 +103,14 @@ async function readBase(dir: string, options: ClusterImageOptions): Promise<Imag
     ? await new Registry(reference, signal).pull(reference.tag, architecture, dir)
     : await readArchive(baseImage, architecture, dir)
   if (config.os !== 'linux' || config.architecture !== architecture)
-    throw new EngineError('no_base_image', `${baseImage} is for ${config.os}/${config.architecture}`)
+    throw new SandboxError('no_image', `${baseImage} is for ${config.os}/${config.architecture}`)
   const taken: Image['layers'] = []
   for (const layer of layers) taken.push(await takeLayer(dir, layer))
   return { config, layers: taken }
 }
 
 /**
- * Checks the base, because nothing can be installed into it here. @returns the path of tini in it. @throws EngineError
+ * Checks the base, because nothing can be installed into it here. @returns the path of tini in it. @throws SandboxError
  */
 async function checkBase({ config, layers }: Image, name: string): Promise<string> {
   const found = new Set<string>()
@@ -120,13 +120,13 @@ async function checkBase({ config, layers }: Image, name: string): Promise<strin
   if (!found.has(CERTIFICATES)) missing.push('ca-certificates')
   if (!found.has('home/node')) missing.push('the user node')
   if (missing.length > 0)
-    throw new EngineError(
-      'no_base_image',
+    throw new SandboxError(
+      'no_image',
       `${name} lacks ${missing.join(', ')}, which nothing here can install: docs/kubernetes.md, "Images"`,
     )
   const [, major, minor] = /^(\d+)\.(\d+)/.exec(nodeOf({ config }) ?? '') ?? []
   if (major !== undefined && (Number(major) < 24 || (major === '24' && Number(minor) < 16)))
-    throw new EngineError('no_base_image', `${name} has Node ${major}.${minor}, older than 24.16`)
+    throw new SandboxError('no_image', `${name} has Node ${major}.${minor}, older than 24.16`)
   return `/${places[TOOLS.indexOf('tini')]}`
 }
 

@@ -12,7 +12,7 @@ test('an image build without tar fails, and the process survives', async (t) => 
   process.env.PATH = '/nonexistent'
   const request = { name: 'x', context: [{ dir: tmpdir(), folder: '.' }], dockerfile: 'Dockerfile', args: {} }
   await assert.rejects(buildImage(new Docker({ socketPath: '/nonexistent' }), request), {
-    name: 'EngineError',
+    name: 'SandboxError',
     message: /^x cannot be built: /,
   })
 })

@@ -1,8 +1,8 @@
 /** Builds an image through Docker's own API, with or without BuildKit. */
 import { spawn } from 'node:child_process'
 import type Docker from 'dockerode'
+import { SandboxError } from '../errors.ts'
 import { withDeadline } from '../lib/signals.ts'
-import { EngineError } from './engine-error.ts'
 
 /** 20 to 40 s measured for an engine, without pulling a base image. */
 const BUILD_MS = 15 * 60_000
@@ -23,11 +23,11 @@ export interface BuildRequest {
   signal?: AbortSignal | undefined
 }
 
-/** @throws EngineError */
+/** @throws SandboxError */
 export async function buildImage(docker: Docker, request: BuildRequest): Promise<void> {
   const { name, dockerfile, args, onLine, signal } = request
   const late = () =>
-    new EngineError('timeout', `Docker did not build ${name} within ${BUILD_MS / 60_000} minutes`)
+    new SandboxError('no_image', `Docker did not build ${name} within ${BUILD_MS / 60_000} minutes`)
   const unpacked = new AbortController()
   const context = pack(request.context)
   // If tar is missing or no process can be started. An unhandled error would end this process.
@@ -48,13 +48,13 @@ export async function buildImage(docker: Docker, request: BuildRequest): Promise
     })
   })
     .catch((error) => {
-      if (signal?.aborted || error instanceof EngineError) throw error
+      if (signal?.aborted || error instanceof SandboxError) throw error
       throw explain(name, unpacked.signal.aborted ? unpacked.signal.reason : error)
     })
     .finally(() => context.kill('SIGKILL'))
   // A response that broke off looks like a completed one.
   if (!(await hasImage(docker, name)))
-    throw new EngineError('failed', `Docker broke off before ${name} was built`)
+    throw new SandboxError('internal', `Docker broke off before ${name} was built`)
 }
 
 export async function hasImage(docker: Docker, name: string): Promise<boolean> {
@@ -120,13 +120,13 @@ function followBuild(
   })
 }
 
-function explain(name: string, error: Error): EngineError {
+function explain(name: string, error: Error): SandboxError {
   const options = { cause: error }
   if (/no space left on device/i.test(error.message))
-    return new EngineError(
+    return new SandboxError(
       'disk_full',
       'no space is left on the disk of Docker: an engine image takes 1 GB while it is built',
       options,
     )
-  return new EngineError('failed', `${name} cannot be built: ${error.message}`, options)
+  return new SandboxError('internal', `${name} cannot be built: ${error.message}`, options)
 }

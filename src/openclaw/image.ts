@@ -10,9 +10,9 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type Docker from 'dockerode'
+import { SandboxError } from '../errors.ts'
 import { withLock } from '../lib/process/file-lock.ts'
 import { buildImage, hasImage, ignoreStatus } from './docker-build.ts'
-import { EngineError } from './engine-error.ts'
 import { enginesLock, installLocked, type Platform, requireEngineVersion } from './install.ts'
 import { nodeObstacle } from './node-range.ts'
 
@@ -81,7 +81,7 @@ export async function engineImageName(version: string, baseImage: string): Promi
  * Builds the image of a version unless it exists: installs the engine, then builds through Docker's own API. Concurrent
  * builds in processes that share the folder wait for each other.
  * @returns its name
- * @throws EngineError `unfit_node` if the engine cannot run on the base's Node; the image then exists, and its labels
+ * @throws SandboxError `no_image` if the engine cannot run on the base's Node; the image then exists, and its labels
  *   show why.
  */
 export async function buildEngineImage(docker: Docker, options: BuildOptions): Promise<string> {
@@ -112,7 +112,7 @@ export async function buildEngineImage(docker: Docker, options: BuildOptions): P
   })
   onLine?.(`${name} is built`)
   const obstacle = await findObstacle(docker, name, version)
-  if (obstacle) throw new EngineError('unfit_node', obstacle)
+  if (obstacle) throw new SandboxError('no_image', obstacle)
   return name
 }
 
@@ -155,8 +155,8 @@ async function buildEngine(docker: Docker, name: string, options: BuildOptions):
   const { version, baseImage, enginesDir, onLine, signal } = options
   // Reports a missing base image before it downloads the engine.
   if (!(await canBuild(docker, baseImage, signal)))
-    throw new EngineError(
-      'no_base_image',
+    throw new SandboxError(
+      'no_image',
       `Docker has no image ${baseImage} and cannot pull it: set BERTH_BASE_IMAGE to one that exists`,
     )
   const platform = await platformOf(docker)
@@ -258,7 +258,7 @@ async function platformOf(docker: Docker): Promise<Platform> {
   const { Os: os, Arch: arch } = await docker.version()
   const cpu = { amd64: 'x64', arm64: 'arm64' }[arch]
   if (os !== 'linux' || !cpu)
-    throw new EngineError('failed', `the engine does not run on Docker for ${os}/${arch}`)
+    throw new SandboxError('internal', `the engine does not run on Docker for ${os}/${arch}`)
   // Base images are Debian, which has glibc.
   return { os, cpu, libc: 'glibc' }
 }

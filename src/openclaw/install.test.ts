@@ -19,7 +19,7 @@ test('only a version can get into a path or a command', () => {
     '2026.9.6;id',
   ]) {
     assert.ok(!isEngineVersion(text), text)
-    assert.throws(() => engineFolder('/engines', text), { code: 'unknown_version' })
+    assert.throws(() => engineFolder('/engines', text), { code: 'no_image' })
   }
   assert.ok(isEngineVersion('2026.10.33'))
 })

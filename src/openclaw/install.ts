@@ -6,9 +6,9 @@ import { promisify } from 'node:util'
 import { compare } from 'semver'
 import type { Config } from '../config.ts'
 import type { Queryable } from '../db/pool.ts'
+import { SandboxError } from '../errors.ts'
 import { hasCode, removeLeftovers, temporaryName } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
-import { EngineError } from './engine-error.ts'
 import { npm } from './npm.ts'
 
 const LAUNCH_MS = 120_000
@@ -18,10 +18,10 @@ const ENGINE_VERSION = /^\d{4}\.\d{1,2}\.\d{1,3}$/
 /** True if a text has the form of an engine version; no other text gets into a command or a path. */
 export const isEngineVersion = (version: string): boolean => ENGINE_VERSION.test(version)
 
-/** @throws EngineError if it does not. */
+/** @throws SandboxError if it does not. */
 export function requireEngineVersion(version: string): void {
   if (!isEngineVersion(version))
-    throw new EngineError('unknown_version', `${JSON.stringify(version)} is not a version like 2026.9.6`)
+    throw new SandboxError('no_image', `${JSON.stringify(version)} is not a version like 2026.9.6`)
 }
 
 /** The platform that npm uses to choose prebuilt packages, in npm's terms. */
@@ -53,7 +53,7 @@ export function engineFolder(dir: string, version: string, platform = thisPlatfo
 /**
  * Installs a version from the package registry, once. Resolves to its folder, which contains `node_modules/openclaw`.
  * The folder appears whole or not at all; concurrent installers, including other processes, wait for the first.
- * @throws EngineError
+ * @throws SandboxError
  */
 export async function installEngine(options: InstallOptions): Promise<string> {
   const folder = engineFolder(options.dir, options.version, options.platform)
@@ -86,7 +86,7 @@ export async function installLocked(options: InstallOptions): Promise<string> {
   } catch (error) {
     await rm(draft, { recursive: true, force: true, maxRetries: 5 })
     if (hasCode(error, 'ENOSPC', 'EDQUOT'))
-      throw new EngineError('disk_full', `no space is left for ${folder}`)
+      throw new SandboxError('disk_full', `no space is left for ${folder}`)
     throw error
   }
   onLine?.(`openclaw ${version} is installed`)
@@ -187,7 +187,7 @@ async function completeLifecycle(
   const program = join(folder, 'node_modules/openclaw/openclaw.mjs')
   await promisify(execFile)(process.execPath, [program, '--version'], options)
   if (!(await isComplete(folder)))
-    throw new EngineError('failed', 'the package does not complete its installation')
+    throw new SandboxError('internal', 'the package does not complete its installation')
 }
 
 interface LockedPackage {
@@ -205,15 +205,15 @@ async function checkComplete(draft: string, version: string, platform: Platform)
     ([path]) => path !== '',
   )
   if (lock.packages['node_modules/openclaw']?.version !== version)
-    throw new EngineError('failed', `npm installed another version than ${version}`)
+    throw new SandboxError('internal', `npm installed another version than ${version}`)
   for (const [path, { os, cpu, libc }] of packages) {
     const wanted =
       (os ?? [platform.os]).includes(platform.os) &&
       (cpu ?? [platform.cpu]).includes(platform.cpu) &&
       (libc ?? [platform.libc]).includes(platform.libc)
     if (wanted && !(await isThere(join(draft, path))))
-      throw new EngineError(
-        'offline',
+      throw new SandboxError(
+        'no_image',
         `npm could not download ${path.replace(/^.*node_modules\//, '')}: try again`,
       )
   }

@@ -1,8 +1,8 @@
 /** Runs the machine's npm with the user's settings (registry, proxy, certificates), as a shell would. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { SandboxError, type SandboxErrorCode } from '../errors.ts'
 import { withDeadline } from '../lib/signals.ts'
-import { EngineError, type EngineErrorCode } from './engine-error.ts'
 
 /** The registry and the disk decide how long an install takes: 30 to 45 s measured on a fast connection. */
 const NPM_MS = 15 * 60_000
@@ -12,28 +12,28 @@ const KEPT_LINES = 40
 const NOT_FOUND = 127
 
 /** Error codes of npm and the system with a known remedy. */
-const REASONS: [RegExp, EngineErrorCode, string][] = [
+const REASONS: [RegExp, SandboxErrorCode, string][] = [
   [
     /\bENOSPC\b|no space left/i,
     'disk_full',
     'no space is left on the disk: an engine takes 1 GB while it is installed',
   ],
-  [/\bE404\b|\bETARGET\b|notarget/i, 'unknown_version', 'the registry does not have this version'],
+  [/\bE404\b|\bETARGET\b|notarget/i, 'no_image', 'the registry does not have this version'],
   [
     /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT)\b/,
-    'offline',
+    'no_image',
     "the npm registry does not answer: check this machine's network, or `npm config get registry` and `npm config get proxy`",
   ],
   [
     /\b(UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|CERT_HAS_EXPIRED)\b/,
-    'offline',
+    'no_image',
     "the npm registry's certificate is not trusted: check `npm config get cafile` and NODE_EXTRA_CA_CERTS",
   ],
 ]
 
 /**
  * Runs `npm <args>` in a folder; `onLine` receives its output.
- * @throws EngineError
+ * @throws SandboxError
  */
 export async function npm(
   args: string[],
@@ -55,7 +55,7 @@ export async function npm(
       options.onLine?.(line)
     })
   const end = () => killGroup(child.pid)
-  const late = () => new EngineError('timeout', `npm did not finish within ${NPM_MS / 60_000} minutes`)
+  const late = () => new SandboxError('no_image', `npm did not finish within ${NPM_MS / 60_000} minutes`)
   await withDeadline({ ms: NPM_MS, signal: options.signal, late }, async (ended) => {
     ended.addEventListener('abort', end)
     const code = await new Promise<number | null>((resolve, reject) => {
@@ -64,17 +64,17 @@ export async function npm(
     }).finally(() => ended.removeEventListener('abort', end))
     ended.throwIfAborted()
     if (code === NOT_FOUND)
-      throw new EngineError('failed', 'npm was not found: it installs engines and comes with Node.js')
+      throw new SandboxError('internal', 'npm was not found: it installs engines and comes with Node.js')
     if (code !== 0) throw explain(said)
   })
 }
 
-function explain(said: string[]): EngineError {
+function explain(said: string[]): SandboxError {
   const text = said.join('\n')
   const [, code, message] = REASONS.find(([pattern]) => pattern.test(text)) ?? []
   const lines = said.filter((line) => /^npm (error|ERR!)/.test(line))
   const cause = new Error((lines.length > 0 ? lines : said).slice(0, 10).join('\n'))
-  return new EngineError(code ?? 'failed', message ?? `npm failed: ${cause.message}`, { cause })
+  return new SandboxError(code ?? 'internal', message ?? `npm failed: ${cause.message}`, { cause })
 }
 
 function killGroup(pid: number | undefined): void {

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
+import { SandboxError } from '../errors.ts'
 import { bridgeOf } from '../lib/agent-id.ts'
 import {
   buildEngineImage,
@@ -34,15 +35,14 @@ import {
   SPEC_LABEL,
 } from './names.ts'
 import type { Owner } from './owner.ts'
-import {
-  type CallOptions,
-  type EngineVersion,
-  type Sandbox,
-  SandboxError,
-  type SandboxEvent,
-  type SandboxRuntime,
-  type SandboxSpec,
-  type SandboxStats,
+import type {
+  CallOptions,
+  EngineVersion,
+  Sandbox,
+  SandboxEvent,
+  SandboxRuntime,
+  SandboxSpec,
+  SandboxStats,
 } from './port.ts'
 
 export interface DockerOptions {

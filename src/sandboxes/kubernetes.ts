@@ -5,6 +5,7 @@
  * choice of objects.
  */
 import type { V1ConfigMap, V1Pod } from '@kubernetes/client-node'
+import { SandboxError } from '../errors.ts'
 import { engineImageReference } from '../openclaw/oci/reference.ts'
 import { ensureClaim, listClaims, removeClaim } from './kubernetes/claims.ts'
 import { type Cluster, ignoring } from './kubernetes/cluster.ts'
@@ -40,15 +41,14 @@ import {
   VERSION_LABEL,
 } from './names.ts'
 import type { Owner } from './owner.ts'
-import {
-  type CallOptions,
-  type EngineVersion,
-  type Sandbox,
-  SandboxError,
-  type SandboxEvent,
-  type SandboxRuntime,
-  type SandboxSpec,
-  type SandboxStats,
+import type {
+  CallOptions,
+  EngineVersion,
+  Sandbox,
+  SandboxEvent,
+  SandboxRuntime,
+  SandboxSpec,
+  SandboxStats,
 } from './port.ts'
 
 export interface KubernetesOptions {

@@ -1,7 +1,7 @@
 /** Names and labels of an agent's resources in Docker or in Kubernetes, which identify them later. */
 
+import { SandboxError } from '../errors.ts'
 import type { Owner } from './owner.ts'
-import { SandboxError } from './port.ts'
 
 /** The label with the Berth that created a resource: two Berths may share a Docker engine or a namespace. */
 export const INSTANCE_LABEL = 'berth.instance'

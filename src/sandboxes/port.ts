@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { AgentdConfig } from '../../agentd/protocol.ts'
+import { SandboxError } from '../errors.ts'
 import { hasCode } from '../lib/files.ts'
-import { EngineError } from '../openclaw/engine-error.ts'
 import type { Tidying } from '../openclaw/tidy.ts'
 import type { Wall } from './walls.ts'
 
@@ -66,35 +66,6 @@ export interface EngineVersion {
   place: string
   /** Bytes on disk, if they were asked for or are known anyway; images share part of them. */
   bytes?: number
-}
-
-export type SandboxErrorCode =
-  /** The service that runs sandboxes (Docker, the API server) does not respond. */
-  | 'unreachable'
-  /** No sandbox has this id. */
-  | 'not_found'
-  /** The engine version does not exist and cannot be created. */
-  | 'no_image'
-  /** The cluster has no room for it now: its quota is used up, or no node accepts it. */
-  | 'no_room'
-  /** No space is left. */
-  | 'disk_full'
-  /** A new agent could read Berth's keys, which the operator has not accepted. */
-  | 'not_walled'
-  /** This machine does not meet a need of the engine. */
-  | 'unmet_need'
-  /** The kernel killed it for memory during its start. */
-  | 'out_of_memory'
-  | 'internal'
-
-export class SandboxError extends Error {
-  override name = 'SandboxError'
-  readonly code: SandboxErrorCode
-
-  constructor(code: SandboxErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
-  }
 }
 
 export interface CallOptions {
@@ -159,17 +130,10 @@ export interface SandboxRuntime {
   close(): Promise<void>
 }
 
-/**
- * Converts an error of the system, or of the engine's installer, into a driver error. An abort by the caller stays
- * unchanged.
- */
+/** Converts an error of the system into a driver error. An abort by the caller stays unchanged. */
 export function toSandboxError(error: unknown, signal?: AbortSignal): unknown {
   if (error instanceof SandboxError || signal?.aborted || !(error instanceof Error)) return error
   const { message } = error
-  if (error instanceof EngineError) {
-    const code = error.code === 'disk_full' ? 'disk_full' : error.code === 'failed' ? 'internal' : 'no_image'
-    return new SandboxError(code, message, { cause: error })
-  }
   if (hasCode(error, 'ENOSPC', 'EDQUOT'))
     return new SandboxError('disk_full', `no space is left: ${message}`, { cause: error })
   return new SandboxError('internal', message, { cause: error })

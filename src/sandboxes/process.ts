@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { SandboxError } from '../errors.ts'
 import { describeShortage } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
 import { freePort } from '../lib/net/bind.ts'
@@ -28,7 +29,6 @@ import {
   type EngineVersion,
   hashOf,
   type Sandbox,
-  SandboxError,
   type SandboxEvent,
   type SandboxRuntime,
   type SandboxSpec,

@@ -114,9 +114,7 @@ async function startLater(storage: Storage, log: Logger, signal: AbortSignal): P
   }
 }
 
-function isAway(error: unknown): boolean {
-  return error instanceof StorageError && (error.code === 'unavailable' || error.code === 'no_space')
-}
+const isAway = (error: unknown): boolean => error instanceof StorageError && error.isAway
 
 /** The current state of the node, for the worker's status row. Never throws. */
 export async function observeNode(storage: Storage, signal: AbortSignal): Promise<IpfsStatus> {

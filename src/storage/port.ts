@@ -6,6 +6,7 @@
  * the caller what to do about it.
  */
 import type { CID } from 'multiformats/cid'
+import { PartError } from '../errors.ts'
 
 export type Network = 'public' | 'private'
 
@@ -33,12 +34,11 @@ export type StorageErrorCode =
   | 'not_found'
   | 'aborted'
 
-export class StorageError extends Error {
-  readonly code: StorageErrorCode
-  constructor(code: StorageErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'StorageError'
-    this.code = code
+export class StorageError extends PartError<StorageErrorCode> {
+  override name = 'StorageError'
+
+  override get isAway(): boolean {
+    return this.code === 'unavailable' || this.code === 'no_space'
   }
 }
 

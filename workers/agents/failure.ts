@@ -3,8 +3,9 @@
 import { TunnelError } from '../../src/agent-proxy/tunnel-client.ts'
 import { type AgentdClient, AgentdError } from '../../src/agents/agentd-client.ts'
 import type { Config } from '../../src/config.ts'
+import { PartError, SandboxError } from '../../src/errors.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
-import { type Sandbox, SandboxError } from '../../src/sandboxes/port.ts'
+import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { StorageError } from '../../src/storage/port.ts'
 import { UnfitFolder } from './fast-import.ts'
 
@@ -64,12 +65,14 @@ export function describeEnd(sandbox: Sandbox | undefined, { BERTH_AGENT_LIMITS }
   return `the agent's container ended: ${sandbox.cause ?? `exit code ${sandbox.exitCode}`}`
 }
 
-/** True for an error about a component that is away, and may be back later. */
-export function isOutage(error: unknown): boolean {
-  // Room in a cluster returns like a component: by itself, or through the operator.
-  if (error instanceof SandboxError) return error.code === 'unreachable' || error.code === 'no_room'
-  if (error instanceof StorageError) return error.code === 'unavailable' || error.code === 'no_space'
-  return error instanceof AgentdError && (error.code === 'unreachable' || error.code === 'timeout')
+/** The operation fails because of a part, for the reason that the part gives. */
+export function failedBy(
+  error: PartError,
+  { code = error.code, publicMessage }: { code?: string; publicMessage?: string } = {},
+): OperationFailed {
+  const { message } = error
+  const shown = publicMessage !== undefined && { publicMessage }
+  return new OperationFailed(code, message, { ...shown, result: { detail: message }, cause: error })
 }
 
 /** True if agentd itself does not respond, rather than the agent proxy, which may hang, too. */
@@ -108,8 +111,8 @@ export function explainStart(error: unknown, { operation }: Run): OperationFaile
   const hasEnded = error instanceof SandboxEnded
   if (hasEnded && operation.errorCount + 1 >= MAX_ENDS)
     return new StartFailed('sandbox_ended', error.message, { cause: error })
-  if (hasEnded || isOutage(error)) {
-    const { message } = error as Error
+  if (hasEnded || (error instanceof PartError && error.isAway)) {
+    const { message } = error
     // If it failed as an outage after a time, the reconciler would restart it again and again, and never give up.
     return new RetryLater('outage', message, {
       result: { detail: message },

@@ -25,17 +25,17 @@ import {
 import type { Config } from '../../src/config.ts'
 import type { Queryable } from '../../src/db/pool.ts'
 import type { Transaction } from '../../src/db/prisma.ts'
-import { messages } from '../../src/errors.ts'
+import { messages, PartError } from '../../src/errors.ts'
 import { canonicalCid } from '../../src/files/cid.ts'
 import { ensurePinned } from '../../src/files/held-content.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, OperationFailed, type Run } from '../../src/operations/handler.ts'
-import { SandboxError } from '../../src/sandboxes/port.ts'
 import { type Network, type Storage, StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { readBlobs } from './blobs.ts'
 import { Changes } from './changes.ts'
 import { diskBytesOf } from './disk.ts'
+import { failedBy } from './failure.ts'
 
 /** Maximum number of files that change between snapshots: an agent's disk bounds their bytes, but not their names. */
 const MAX_CHANGES = 250_000
@@ -126,8 +126,7 @@ async function store(
 }
 
 /** The agent has rewritten its history, or the node has lost the snapshot's content. */
-const isGone = (error: unknown): boolean =>
-  (error instanceof AgentdError || error instanceof StorageError) && error.code === 'not_found'
+const isGone = (error: unknown): boolean => error instanceof PartError && error.code === 'not_found'
 
 async function storeSince(
   access: RepositoryAccess,
@@ -237,22 +236,13 @@ export function requireNetwork({ BERTH_SNAPSHOT_NETWORK: network }: Config): Net
  * retried: a waiting caller can ask again, and changed workspaces are searched for regularly.
  */
 export function explainUnsaved(error: unknown, _run: Run, { status }: Agent): OperationFailed | undefined {
-  const failedBy = (code: string, publicMessage?: string) => {
-    const { message } = error as Error
-    const shown = publicMessage !== undefined && { publicMessage }
-    return new OperationFailed(code, message, { ...shown, result: { detail: message }, cause: error })
-  }
-  if (error instanceof StorageError)
-    return error.code === 'unavailable'
-      ? failedBy('ipfs_unreachable', messages.ipfsUnreachable)
-      : failedBy(error.code)
-  if (error instanceof SandboxError) return failedBy(error.code)
-  if (!(error instanceof AgentdError)) return undefined
+  if (!(error instanceof PartError)) return undefined
+  if (error instanceof StorageError && error.code === 'unavailable')
+    return failedBy(error, { code: 'ipfs_unreachable', publicMessage: messages.ipfsUnreachable })
+  if (!(error instanceof AgentdError)) return failedBy(error)
   // An unexpected error of agentd is not the operation's own.
-  if (error.code === 'internal') return failedBy('agent_failed')
-  if (error.code !== 'unreachable' && error.code !== 'not_ready') return failedBy(error.code)
-  return failedBy(
-    'agent_not_ready',
-    status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady,
-  )
+  if (error.code === 'internal') return failedBy(error, { code: 'agent_failed' })
+  if (error.code !== 'unreachable' && error.code !== 'not_ready') return failedBy(error)
+  const publicMessage = status === 'not_running' ? messages.agentNotRunning : messages.agentNotReady
+  return failedBy(error, { code: 'agent_not_ready', publicMessage })
 }

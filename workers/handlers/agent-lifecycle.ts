@@ -2,10 +2,10 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { fetchLiveStatus } from '../../src/agents/lifecycle/read.ts'
-import { messages } from '../../src/errors.ts'
+import { messages, PartError } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
-import { explainStart, isOutage, StartFailed } from '../agents/failure.ts'
+import { explainStart, failedBy, StartFailed } from '../agents/failure.ts'
 import { acquireAgent, agentHandler } from '../agents/handler.ts'
 import { launchBuild } from '../agents/launch.ts'
 import { type StartedAgent, startAgent, writeNotRunning, writeRunning } from '../agents/start.ts'
@@ -107,11 +107,8 @@ export const scripts = agentHandler('agent.scripts', 'as it is', ({ agentd }) =>
     return run.succeed({})
   },
   /** The operation fails if the agent is unavailable: the caller can ask again, and the reconciler restarts agents. */
-  explain(error) {
-    if (!(error instanceof AgentdError)) return undefined
-    const { message } = error
-    return new OperationFailed('script_launch_failed', message, { result: { detail: message }, cause: error })
-  },
+  explain: (error) =>
+    error instanceof AgentdError ? failedBy(error, { code: 'script_launch_failed' }) : undefined,
 }))
 
 /** Removes the container, the network and the volume of a deleted agent. Never gives up. */
@@ -122,7 +119,8 @@ export const remove = defineHandler('agent.delete', ({ pool, runtime }) => ({
     if (!agent) return run.succeed({})
     await run.report('container')
     await runtime.remove(agent.agentId, { volume: true, signal: run.signal }).catch((error) => {
-      throw isOutage(error) ? new RetryLater('outage', error.message, { cause: error }) : error
+      const isAway = error instanceof PartError && error.isAway
+      throw isAway ? new RetryLater('outage', error.message, { cause: error }) : error
     })
     crashPoint('agent-after-remove')
     return run.succeed(async (tx) => {

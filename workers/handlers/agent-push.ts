@@ -5,7 +5,8 @@ import { readRepository } from '../../src/agents/snapshots/repository.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { type ResultOf, readResult } from '../../src/operations/catalog.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
-import { OperationFailed, type Run } from '../../src/operations/handler.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import { failedBy } from '../agents/failure.ts'
 import { agentHandler } from '../agents/handler.ts'
 import { launchBuildIfUp } from '../agents/launch.ts'
 import { applyManifestText } from '../agents/manifest/apply.ts'
@@ -29,11 +30,7 @@ export const push = agentHandler('agent.push', 'as it is', (services) => ({
     })
   },
   /** The reconciler restarts an unavailable agent, and the marker is found then. */
-  explain(error) {
-    if (!(error instanceof AgentdError)) return undefined
-    const { code, message } = error
-    return new OperationFailed(code, message, { result: { detail: message }, cause: error })
-  },
+  explain: (error) => (error instanceof AgentdError ? failedBy(error) : undefined),
 }))
 
 /** Does everything that a push requires. @returns the operation's result. */

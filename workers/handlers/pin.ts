@@ -131,8 +131,7 @@ function explain(
   // A file that has been pinned once no longer fails: the search continues until its content is back.
   const failure = mode === 'add' ? failureOf(error, target, ageMs >= expiryMs) : undefined
   if (failure) return failureBy(failure, message, error)
-  if (code === 'unavailable' || code === 'no_space' || code === 'not_found')
-    return new RetryLater(code, message, { cause: error })
+  if (error.isAway || code === 'not_found') return new RetryLater(code, message, { cause: error })
   const untilExpiry = mode === 'add' ? Math.max(0, expiryMs - ageMs) : Number.POSITIVE_INFINITY
   // Attempts that found the node away also count, and are quick, so the wait is at most twice the time so far.
   const longest = Math.min(MAX_RETRY_MS, untilExpiry, Math.max(retryMs, 2 * ageMs))

@@ -7,8 +7,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { pack } from 'tar-stream'
 import { z } from 'zod'
+import { SandboxError } from '../../errors.ts'
 import { temporaryName } from '../../lib/files.ts'
-import { EngineError } from '../engine-error.ts'
 import {
   type Architecture,
   choosePlatform,
@@ -74,12 +74,12 @@ export async function writeArchive(path: string, image: PackedImage, name: strin
 
 const savedManifest = z.array(z.object({ Config: z.string(), Layers: z.array(z.string()) })).length(1)
 
-/** Reads an image from an archive into files of `dir`. @throws EngineError */
+/** Reads an image from an archive into files of `dir`. @throws SandboxError */
 export async function readArchive(path: string, architecture: Architecture, dir: string): Promise<RawImage> {
   const files = await unpack(path, dir)
   const find = (name: string): string => {
     const found = files.get(posix.normalize(name))
-    if (!found) throw new EngineError('no_base_image', `${path} is not an image archive: it has no ${name}`)
+    if (!found) throw new SandboxError('no_image', `${path} is not an image archive: it has no ${name}`)
     return found
   }
   const blobOf = (descriptor: Descriptor) => find(blobName(descriptor))
@@ -93,7 +93,7 @@ export async function readArchive(path: string, architecture: Architecture, dir:
   }
   const saved = savedManifest.safeParse(JSON.parse(await readFile(find('manifest.json'), 'utf8')))
   const [one] = saved.data ?? []
-  if (!one) throw new EngineError('no_base_image', `${path} must have exactly one image`)
+  if (!one) throw new SandboxError('no_image', `${path} must have exactly one image`)
   const config = readConfig(await readFile(find(one.Config)))
   return { config, layers: one.Layers.map((name) => ({ path: find(name) })) }
 }
@@ -117,7 +117,7 @@ async function unpack(path: string, dir: string): Promise<Map<string, string>> {
       entry.resume()
     }
   } catch (error) {
-    throw new EngineError('no_base_image', `${path} cannot be read: ${(error as Error).message}`, {
+    throw new SandboxError('no_image', `${path} cannot be read: ${(error as Error).message}`, {
       cause: error,
     })
   }

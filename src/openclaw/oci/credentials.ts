@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { SandboxError } from '../../errors.ts'
 import { readIfExists } from '../../lib/files.ts'
 import { parseJson } from '../../lib/read.ts'
-import { EngineError } from '../engine-error.ts'
 
 const HELPER_MS = 30_000
 const HUB = 'https://index.docker.io/v1/'
@@ -21,7 +21,7 @@ const dockerConfig = z.object({
   credHelpers: z.record(z.string(), z.string()).optional(),
 })
 
-/** `user:password` for a registry; undefined if none is stored. @throws EngineError if they cannot be read. */
+/** `user:password` for a registry; undefined if none is stored. @throws SandboxError if they cannot be read. */
 export async function credentialsFor(
   registry: string,
   dir = process.env.DOCKER_CONFIG || join(homedir(), '.docker'),
@@ -30,7 +30,7 @@ export async function credentialsFor(
   const text = await readIfExists(path)
   if (text === null) return undefined
   const parsed = dockerConfig.safeParse(parseJson(text))
-  if (!parsed.success) throw new EngineError('failed', `${path} is not a Docker configuration`)
+  if (!parsed.success) throw new SandboxError('internal', `${path} is not a Docker configuration`)
   const { auths = {}, credsStore, credHelpers = {} } = parsed.data
   const key = registry === 'docker.io' ? HUB : registry
   const { auth, username, password } = auths[key] ?? auths[`https://${key}`] ?? {}
@@ -42,7 +42,7 @@ export async function credentialsFor(
 
 /** Asks a credential helper of Docker, which fails for a registry that it does not know. */
 function askHelper(helper: string, registry: string): Promise<string | undefined> {
-  if (!/^[\w.-]+$/.test(helper)) throw new EngineError('failed', `${helper} is not a credential helper`)
+  if (!/^[\w.-]+$/.test(helper)) throw new SandboxError('internal', `${helper} is not a credential helper`)
   return new Promise((resolve) => {
     const options = { timeout: HELPER_MS }
     const child = execFile(`docker-credential-${helper}`, ['get'], options, (error, stdout) => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { EngineError } from '../engine-error.ts'
+import { SandboxError } from '../../errors.ts'
 
 export const MEDIA = {
   index: 'application/vnd.oci.image.index.v1+json',
@@ -66,7 +66,7 @@ export interface PackedImage {
   layers: Blob[]
 }
 
-/** Reads a manifest, an index or a configuration. @throws EngineError if it is malformed. */
+/** Reads a manifest, an index or a configuration. @throws SandboxError if it is malformed. */
 const readIndex = (bytes: Buffer) => read(index, bytes, 'an index')
 export const readManifest = (bytes: Buffer) => read(manifest, bytes, 'a manifest')
 export const readConfig = (bytes: Buffer): ImageConfig => read(config, bytes, 'a configuration')
@@ -75,16 +75,16 @@ function read<T>(schema: z.ZodType<T>, bytes: Buffer, what: string): T {
   try {
     return schema.parse(JSON.parse(bytes.toString('utf8')))
   } catch (error) {
-    throw new EngineError('failed', `the base image has ${what} that cannot be read`, { cause: error })
+    throw new SandboxError('internal', `the base image has ${what} that cannot be read`, { cause: error })
   }
 }
 
-/** The manifest for a platform in an index. @throws EngineError if there is none. */
+/** The manifest for a platform in an index. @throws SandboxError if there is none. */
 export function choosePlatform(bytes: Buffer, architecture: Architecture): Descriptor {
   const all = readIndex(bytes).manifests
   const fits = all.find(({ platform: of }) => of?.os === 'linux' && of.architecture === architecture)
   const chosen = fits ?? (all.length === 1 && !all[0]?.platform ? all[0] : undefined)
-  if (!chosen) throw new EngineError('no_base_image', `the base image is not for linux/${architecture}`)
+  if (!chosen) throw new SandboxError('no_image', `the base image is not for linux/${architecture}`)
   return chosen
 }
 

@@ -10,8 +10,8 @@ import { PassThrough, Readable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip, createZstdDecompress } from 'node:zlib'
 import { extract, type Header, type Pack, pack } from 'tar-stream'
+import { SandboxError } from '../../errors.ts'
 import { temporaryName } from '../../lib/files.ts'
-import { EngineError } from '../engine-error.ts'
 import { type Blob, MEDIA, type RawLayer } from './image.ts'
 
 /** A file, folder or link in a layer, owned by root. */
@@ -116,13 +116,13 @@ function tap(see: (chunk: Buffer) => void) {
 
 /**
  * A base image's layer in the form that images use: compressed, and with the media type of its format.
- * @throws EngineError if its content does not match its digest.
+ * @throws SandboxError if its content does not match its digest.
  */
 export async function takeLayer(dir: string, { digest, path }: RawLayer): Promise<Blob> {
   const kind = await compressionOf(path)
   const found = await digestOf(path)
   if (digest !== undefined && digest !== found.digest)
-    throw new EngineError('no_base_image', `a layer of the base image is not ${digest}`)
+    throw new SandboxError('no_image', `a layer of the base image is not ${digest}`)
   if (kind === 'none') return (await compress(dir, createReadStream(path))).blob
   return { path, descriptor: { ...found, mediaType: `${MEDIA.layer}+${kind}` } }
 }

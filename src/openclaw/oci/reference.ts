@@ -1,5 +1,5 @@
 /** Image names, as Docker and Kubernetes read them: `registry.example.org/berth/openclaw:2026.9.6`. */
-import { EngineError } from '../engine-error.ts'
+import { SandboxError } from '../../errors.ts'
 import { requireEngineVersion } from '../install.ts'
 
 export interface ImageReference {
@@ -15,7 +15,7 @@ const REPOSITORY = /^[a-z\d]+((\/|\.|__?|-+)[a-z\d]+)*$/
 const TAG = /^[\w][\w.-]{0,127}$/
 const DIGEST = /^sha256:[\da-f]{64}$/
 
-/** Parses an image name: the default host is Docker Hub, the default tag `latest`. @throws EngineError */
+/** Parses an image name: the default host is Docker Hub, the default tag `latest`. @throws SandboxError */
 export function parseReference(text: string): ImageReference {
   const [name = '', digest] = text.split('@')
   const [first = '', ...rest] = name.split('/')
@@ -24,7 +24,7 @@ export function parseReference(text: string): ImageReference {
   const [, path = '', tag = 'latest'] = /^(.*?)(?::([^/:]*))?$/.exec(isHost ? rest.join('/') : name) ?? []
   const repository = registry === 'docker.io' && !path.includes('/') ? `library/${path}` : path
   if (!REPOSITORY.test(repository) || !(digest === undefined ? TAG.test(tag) : DIGEST.test(digest)))
-    throw new EngineError('failed', `${text} is not an image name`)
+    throw new SandboxError('internal', `${text} is not an image name`)
   return { registry, repository, tag: digest ?? tag }
 }
 
@@ -35,7 +35,7 @@ export function formatReference({ registry, repository, tag }: ImageReference): 
 
 /**
  * The full name of a version's image for agents in a cluster: BERTH_ENGINE_IMAGE with the version filled in.
- * @throws EngineError if the version or the resulting image name is invalid.
+ * @throws SandboxError if the version or the resulting image name is invalid.
  */
 export function engineImageReference(template: string, version: string): string {
   requireEngineVersion(version)

@@ -3,10 +3,10 @@ import { createWriteStream, openAsBlob } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { SandboxError } from '../../errors.ts'
 import { temporaryName } from '../../lib/files.ts'
 import { readWhole } from '../../lib/read.ts'
 import { within } from '../../lib/signals.ts'
-import { EngineError } from '../engine-error.ts'
 import { credentialsFor } from './credentials.ts'
 import {
   type Architecture,
@@ -53,7 +53,7 @@ export class Registry {
     this.#signal = signal
   }
 
-  /** Downloads an image into `dir`. @throws EngineError */
+  /** Downloads an image into `dir`. @throws SandboxError */
   async pull(tag: string, architecture: Architecture, dir: string): Promise<RawImage> {
     let bytes = await this.#manifest(tag)
     if (isIndex(bytes)) bytes = await this.#manifest(choosePlatform(bytes, architecture).digest)
@@ -65,7 +65,7 @@ export class Registry {
 
   /**
    * Pushes an image under a tag; the tag appears only once the image is complete. @returns the image's digest. @throws
-   * EngineError
+   * SandboxError
    */
   async push(tag: string, { manifest, config, layers }: PackedImage): Promise<string> {
     for (const blob of [...layers, config]) await this.#upload(blob)
@@ -124,7 +124,7 @@ export class Registry {
   readonly #blob = ({ digest }: Descriptor) => new URL(`blobs/${digest}`, this.#base)
 
   /**
-   * Sends a request, and repeats it with a token if the registry asks for one. @throws EngineError if the registry
+   * Sends a request, and repeats it with a token if the registry asks for one. @throws SandboxError if the registry
    * refuses it.
    */
   async #ask(url: URL, { ms = ASK_MS, ok = [], ...init }: Asked): Promise<Response> {
@@ -162,7 +162,7 @@ export class Registry {
     const realm = URL.canParse(said.realm) ? new URL(said.realm) : undefined
     // Otherwise the password would cross the network in the clear.
     if (!realm || (realm.protocol !== 'https:' && !LOCAL.test(realm.host)))
-      throw new EngineError('failed', `${this.#name} names no trustworthy token server`)
+      throw new SandboxError('internal', `${this.#name} names no trustworthy token server`)
     if (said.service) realm.searchParams.set('service', said.service)
     const actions = method === 'GET' || method === 'HEAD' ? 'pull' : 'pull,push'
     realm.searchParams.set('scope', said.scope ?? `repository:${this.#repository}:${actions}`)
@@ -177,25 +177,27 @@ export class Registry {
     return `Bearer ${token ?? access_token}`
   }
 
-  #refusal(status: number): EngineError {
+  #refusal(status: number): SandboxError {
     const what = `${this.#name}/${this.#repository}`
     if (status === 401 || status === 403)
-      return new EngineError(
-        'failed',
+      return new SandboxError(
+        'internal',
         `${what}: the registry does not accept the credentials of this machine (${status}): docker login`,
       )
-    if (status === 404) return new EngineError('failed', `${what} is not in the registry`)
-    return new EngineError('failed', `${what}: the registry answers ${status}`)
+    if (status === 404) return new SandboxError('internal', `${what} is not in the registry`)
+    return new SandboxError('internal', `${what}: the registry answers ${status}`)
   }
 
   #broken(error: Error): unknown {
     if (this.#signal?.aborted) return this.#signal.reason
     const why = (error.cause as Error | undefined)?.message || error.message
-    return new EngineError('offline', `the registry ${this.#name} does not answer: ${why}`, { cause: error })
+    return new SandboxError('no_image', `the registry ${this.#name} does not answer: ${why}`, {
+      cause: error,
+    })
   }
 
-  #wrong(digest: string): EngineError {
-    return new EngineError('failed', `the registry ${this.#name} sent other content than ${digest}`)
+  #wrong(digest: string): SandboxError {
+    return new SandboxError('internal', `the registry ${this.#name} sent other content than ${digest}`)
   }
 }
 
@@ -208,4 +210,4 @@ function isIndex(bytes: Buffer): boolean {
 }
 
 const readBounded = (answer: Response, most: number): Promise<Buffer> =>
-  readWhole(answer.body ?? [], most, () => new EngineError('failed', 'the registry sent too much'))
+  readWhole(answer.body ?? [], most, () => new SandboxError('internal', 'the registry sent too much'))

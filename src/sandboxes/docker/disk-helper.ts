@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { DiskPlace, DisksReport } from '../../disks/agent-disks.ts'
+import { SandboxError } from '../../errors.ts'
 import { within } from '../../lib/signals.ts'
-import { SandboxError } from '../port.ts'
 
 /** Long, because the helper runs calls one after another. */
 const CALL_MS = 60_000

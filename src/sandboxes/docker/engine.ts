@@ -1,8 +1,8 @@
 /** The connection to a Docker engine: negotiates the API version, and limits the time of every call. */
 import type Docker from 'dockerode'
+import { SandboxError } from '../../errors.ts'
 import { orAborted, withDeadline } from '../../lib/signals.ts'
-import { EngineError } from '../../openclaw/engine-error.ts'
-import { SandboxError, toSandboxError } from '../port.ts'
+import { toSandboxError } from '../port.ts'
 
 /** The facts about a Docker daemon that Berth depends on. */
 export interface EngineFacts {
@@ -139,8 +139,7 @@ export function reasonOf(error: unknown): string {
  * @param what the call, for the message.
  */
 function dockerError(error: unknown, what: string): unknown {
-  if (error instanceof SandboxError || error instanceof EngineError || !(error instanceof Error))
-    return toSandboxError(error)
+  if (error instanceof SandboxError || !(error instanceof Error)) return error
   const status = statusOf(error)
   const text = `${what}: ${reasonOf(error).trim()}`
   const options = { cause: error }

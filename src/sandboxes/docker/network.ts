@@ -6,9 +6,9 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NetworkInspectInfo } from 'dockerode'
+import { SandboxError } from '../../errors.ts'
 import { belongsToOthers, INSTANCE_LABEL, isLabelled, LABELLED, labelsOf, nameOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
-import { SandboxError } from '../port.ts'
 import { type DockerEngine, ignoring, reasonOf, SLOW_MS, statusOf } from './engine.ts'
 
 /**

@@ -1,8 +1,9 @@
 /** The connection to a cluster: its client, a time limit for every call, and the meaning of refusals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CoreV1Api, KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
+import { SandboxError } from '../../errors.ts'
 import { orAborted, withDeadline } from '../../lib/signals.ts'
-import { SandboxError, toSandboxError } from '../port.ts'
+import { toSandboxError } from '../port.ts'
 
 /** For calls that the API server answers from its store. */
 const CALL_MS = 15_000

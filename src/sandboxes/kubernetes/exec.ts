@@ -4,7 +4,7 @@
  */
 import { PassThrough, Writable } from 'node:stream'
 import type { V1Status } from '@kubernetes/client-node'
-import { SandboxError } from '../port.ts'
+import { SandboxError } from '../../errors.ts'
 import type { Cluster } from './cluster.ts'
 import { AGENT } from './pod-spec.ts'
 

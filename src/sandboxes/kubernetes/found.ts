@@ -1,8 +1,9 @@
 /** Reads what a cluster reports about a sandbox. */
 import type { V1ConfigMap, V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
+import { SandboxError } from '../../errors.ts'
 import { AGENT_LABEL, SPEC_LABEL, VERSION_LABEL } from '../names.ts'
-import { type Sandbox, SandboxError } from '../port.ts'
+import type { Sandbox } from '../port.ts'
 import { OPEN_NETWORK } from './guard.ts'
 import { AGENT } from './pod-spec.ts'
 

@@ -3,8 +3,8 @@
  * pod.
  */
 import type { V1Pod } from '@kubernetes/client-node'
+import { SandboxError } from '../../errors.ts'
 import { withDeadline } from '../../lib/signals.ts'
-import { SandboxError } from '../port.ts'
 import { type Cluster, ignoring } from './cluster.ts'
 import { execIn } from './exec.ts'
 import { isEnded, openNetwork, runOf } from './found.ts'

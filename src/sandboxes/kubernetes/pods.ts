@@ -1,7 +1,7 @@
 /** Reads, waits for and deletes pods by name. */
 import type { V1Pod } from '@kubernetes/client-node'
+import { SandboxError } from '../../errors.ts'
 import { withDeadline } from '../../lib/signals.ts'
-import { SandboxError } from '../port.ts'
 import { type Bounds, type Cluster, ignoring } from './cluster.ts'
 import { whatIsMissing } from './found.ts'
 import { type Watched, watchObjects } from './watch.ts'

@@ -1,6 +1,7 @@
 /** Reads the recorded state of a sandbox. */
+import { SandboxError } from '../../errors.ts'
 import { isAlive } from '../../lib/process/process-identity.ts'
-import { type Sandbox, SandboxError } from '../port.ts'
+import type { Sandbox } from '../port.ts'
 import { type AgentPaths, readState, type SandboxState } from './state.ts'
 
 /** @throws SandboxError `not_found` */

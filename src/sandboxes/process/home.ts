@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process'
 import { rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
+import { SandboxError } from '../../errors.ts'
 import { plainEnvironment, type RunAs } from '../../lib/process/system-user.ts'
-import { SandboxError } from '../port.ts'
 import { type AgentPaths, makeOwnFolder, removeOwnFolder } from './state.ts'
 
 /** tar's exit code for a file that changed while it was read. */

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, mkdir, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { SandboxError } from '../../errors.ts'
 import { hasCode, readIfExists, removeLeftovers, replaceFile, temporaryName } from '../../lib/files.ts'
 import {
   canEnter,
@@ -15,7 +16,6 @@ import {
   SYSTEM_FOLDER,
   systemUser,
 } from '../../lib/process/system-user.ts'
-import { SandboxError } from '../port.ts'
 import { findUnmetNeed, whyNoWall } from './needs.ts'
 import type { Place } from './place-record.ts'
 import { makeOwnFolder, removeOwnFolder } from './state.ts'

@@ -3,11 +3,12 @@ import { existsSync } from 'node:fs'
 import { chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readPlainFile } from '../../../agentd/plain-file.ts'
+import { SandboxError } from '../../errors.ts'
 import { hasCode, readIfExists, replaceFile } from '../../lib/files.ts'
 import { waitForLock } from '../../lib/process/file-lock.ts'
 import type { ProcessIdentity } from '../../lib/process/process-identity.ts'
 import { type RunAs, run } from '../../lib/process/system-user.ts'
-import { SandboxError, type SandboxSpec } from '../port.ts'
+import type { SandboxSpec } from '../port.ts'
 
 /** Content of `state.json`: the sandbox exists if the file does. */
 export interface SandboxState {

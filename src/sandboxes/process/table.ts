@@ -7,13 +7,14 @@ import {
   readProcesses,
   sendSignal,
 } from '../../../agentd/processes.ts'
+import { SandboxError } from '../../errors.ts'
 import {
   isAlive,
   type ProcessIdentity,
   processIdentity,
   waitForEnd,
 } from '../../lib/process/process-identity.ts'
-import { SandboxError, type SandboxStats } from '../port.ts'
+import type { SandboxStats } from '../port.ts'
 
 /** An environment variable of every process of a run, which identifies processes that left the session. */
 export const MARKER = 'BERTH_SANDBOX'

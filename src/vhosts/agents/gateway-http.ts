@@ -101,7 +101,8 @@ function readGatewayError(agent: Agent, response: IncomingMessage): Promise<Buff
   return askToPassOn(agent, async () => {
     const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
     const { error, message = '' } = parseAgentdError(body.toString('utf8'))
-    if (error && error in AGENTD_ERRORS) throw new AgentdError(error, message, response.statusCode)
+    if (error && error in AGENTD_ERRORS)
+      throw new AgentdError(error, message, { status: response.statusCode })
     return body
   })
 }

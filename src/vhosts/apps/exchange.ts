@@ -119,7 +119,7 @@ async function askAgentd(
   if (response.headers[PORT_ANSWER_HEADER] !== undefined) return response
   const body = await readBounded(response, ERROR_BYTES, AbortSignal.timeout(ERROR_MS))
   const { error = 'bad_answer', message = '' } = parseAgentdError(body.toString('utf8'))
-  throw new AgentdError(error, message, response.statusCode)
+  throw new AgentdError(error, message, { status: response.statusCode })
 }
 
 /** True for a response whose body only ends with the connection. */

@@ -8,7 +8,7 @@ import { startReconciled } from './reconciled.ts'
 const { world, signal, sql, up } = await startReconciled()
 
 /** A running agent, and a call that its engine rejects the first `failures` times. */
-async function refusing(failures: number, error = new AgentdError('not_ready', 'the gateway stalls', 503)) {
+async function refusing(failures: number, error = new AgentdError('not_ready', 'the gateway stalls')) {
   const { id, agentId } = await up()
   const [row] = await sql('SELECT address, epoch FROM agent WHERE id = $1', [id])
   const target = { agentId, address: String(row?.address) }
@@ -45,7 +45,7 @@ describe('an engine call', () => {
     assert.equal(calls(), 1)
   })
   it('an engine call that failed for another reason is not repeated', async () => {
-    const { ask, calls } = await refusing(1, new AgentdError('engine', 'no such method', 502))
+    const { ask, calls } = await refusing(1, new AgentdError('engine', 'no such method'))
     await assert.rejects(ask(60_000), /no such method/)
     assert.equal(calls(), 1)
   })

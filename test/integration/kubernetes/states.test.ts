@@ -7,9 +7,10 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { SandboxError } from '../../../src/errors.ts'
 import { type KubernetesOptions, KubernetesRuntime } from '../../../src/sandboxes/kubernetes.ts'
 import { nameOf } from '../../../src/sandboxes/names.ts'
-import { SandboxError, type SandboxEvent } from '../../../src/sandboxes/port.ts'
+import type { SandboxEvent } from '../../../src/sandboxes/port.ts'
 import {
   apply,
   BUSYBOX,

@@ -157,7 +157,10 @@ test('a base that lacks something is rejected with what is missing, before anyth
   await writeHollowBase(poor, BASE_FILES, ['NODE_VERSION=22.1.0'])
   await assert.rejects(build({ archive }, { baseImage: poor }), /has Node 22\.1, older than 24\.16/)
   await writeFile(poor, 'not an archive at all')
-  await assert.rejects(build({ archive }, { baseImage: poor }), { code: 'no_base_image' })
+  await assert.rejects(
+    build({ archive }, { baseImage: poor }),
+    /poor\.tar (is not an image archive|cannot be read)/,
+  )
   await assert.rejects(
     build({ archive }, { architecture: architecture === 'arm64' ? 'amd64' : 'arm64' }),
     /is for linux/,
@@ -174,18 +177,19 @@ test('an engine that needs another Node than its base has is rejected before any
   const older = join(dir, 'older.tar')
   await writeHollowBase(older, BASE_FILES, ['NODE_VERSION=24.21.0'])
   await assert.rejects(build({ archive }, { version: unfit, baseImage: older }), {
-    code: 'unfit_node',
+    code: 'no_image',
     message: `OpenClaw 2001.1.2 needs Node >=99.1.0, and would run on Node 24.21.0 in ${older}`,
   })
   await writeFile(join(engine, '.openclaw-lifecycle-pending'), '')
   // A base that does not declare its Node counts as fit, and Berth's own Node has to launch the engine once.
   await assert.rejects(build({ archive }, { version: unfit }), {
-    code: 'unfit_node',
+    code: 'no_image',
     message: /needs Node >=99\.1\.0, even to install, and Berth runs on Node \d/,
   })
   await assert.rejects(readFile(archive), { code: 'ENOENT' })
 })
 
 test('a remote registry is contacted only by https', async () => {
-  await assert.rejects(build('registry', { name: 'registry.invalid/berth/openclaw:1' }), { code: 'offline' })
+  const remote = build('registry', { name: 'registry.invalid/berth/openclaw:1' })
+  await assert.rejects(remote, /the registry registry\.invalid does not answer/)
 })

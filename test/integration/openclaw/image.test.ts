@@ -131,7 +131,7 @@ test('an engine that needs another Node than its base has is rejected until the 
   const message = new RegExp(
     `^OpenClaw ${unfit} needs Node >=99\\.1\\.0 <100 \\|\\| >=101\\.0\\.0, and would run on Node \\d+\\.\\d+\\.\\d+$`,
   )
-  await assert.rejects(building(), { code: 'unfit_node', message })
+  await assert.rejects(building(), { code: 'no_image', message })
   const [obstacle, ...more] = await obstacles()
   assert.match(obstacle ?? '', message)
   assert.equal(more.length, 0)
@@ -155,5 +155,5 @@ test('a missing base is reported before anything is downloaded', { skip }, async
   assert.equal(await canBuild(docker, BASE_IMAGE), true)
   assert.equal(await canBuild(docker, baseImage), false)
   const building = buildEngineImage(docker, { version: '2001.1.1', baseImage, enginesDir })
-  await assert.rejects(building, { code: 'no_base_image', message: /BERTH_BASE_IMAGE/ })
+  await assert.rejects(building, { code: 'no_image', message: /BERTH_BASE_IMAGE/ })
 })

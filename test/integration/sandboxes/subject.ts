@@ -1,12 +1,8 @@
 /** The sandboxes that the cases of the port run on. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import {
-  SandboxError,
-  type SandboxErrorCode,
-  type SandboxRuntime,
-  type SandboxSpec,
-} from '../../../src/sandboxes/port.ts'
+import { SandboxError, type SandboxErrorCode } from '../../../src/errors.ts'
+import type { SandboxRuntime, SandboxSpec } from '../../../src/sandboxes/port.ts'
 
 /** A driver under test, with two engine versions available. */
 export interface Subject {
