@@ -132,6 +132,13 @@ export class PartError<Code extends string = string> extends Error {
   }
 }
 
+/** For `catch`: returns undefined for the error of a part with one of these codes, and throws any other error. */
+export const ignoring =
+  (...codes: string[]) =>
+  (error: unknown): undefined => {
+    if (!(error instanceof PartError) || !codes.includes(error.code)) throw error
+  }
+
 export type SandboxErrorCode =
   /** The service that runs sandboxes (Docker, the API server) does not respond. */
   | 'unreachable'

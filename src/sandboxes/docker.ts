@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerCreateOptions, ContainerInspectInfo } from 'dockerode'
 import { SandboxError } from '../errors.ts'
 import { bridgeOf } from '../lib/agent-id.ts'
+import { ignoreStatus } from '../openclaw/docker-build.ts'
 import {
   buildEngineImage,
   canBuild,
@@ -17,7 +18,7 @@ import {
 import { removeInstalledEngine } from '../openclaw/install.ts'
 import { type Tidying, tidyImages, tidyInstalled } from '../openclaw/tidy.ts'
 import { DiskHelper } from './docker/disk-helper.ts'
-import { DockerEngine, ignoring, SLOW_MS } from './docker/engine.ts'
+import { DockerEngine, SLOW_MS } from './docker/engine.ts'
 import { dockerEvents } from './docker/events.ts'
 import { addressOf, endpointOf, faultOf, hasLabels, isWhole, toSandbox, toStats } from './docker/found.ts'
 import { readHome, writeHome } from './docker/home.ts'
@@ -130,7 +131,8 @@ export class DockerRuntime implements SandboxRuntime {
       const made = await this.#engine.call(
         'create container',
         { ms: SLOW_MS, signal },
-        (docker, abortSignal) => docker.createContainer(inBody(name, body, abortSignal)).catch(ignoring(409)),
+        (docker, abortSignal) =>
+          docker.createContainer(inBody(name, body, abortSignal)).catch(ignoreStatus(409)),
       )
       if (made) return
       // Another worker was faster; the next round inspects its container.
@@ -149,7 +151,7 @@ export class DockerRuntime implements SandboxRuntime {
     const network = await ensureNetwork(this.#engine, { owner, agentId, pool, bridge, address, signal })
     await this.#rejoin(found, network.id, signal)
     await this.#engine.call('start container', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
-      docker.getContainer(found.Id).start({ abortSignal }).catch(ignoring(304)),
+      docker.getContainer(found.Id).start({ abortSignal }).catch(ignoreStatus(304)),
     )
     return toSandbox(await this.#existing(agentId, signal))
   }
@@ -165,7 +167,7 @@ export class DockerRuntime implements SandboxRuntime {
       docker
         .getContainer(found.Id)
         .stop({ t: Math.ceil(graceMs / 1000), abortSignal })
-        .catch(ignoring(304, 404)),
+        .catch(ignoreStatus(304, 404)),
     )
   }
 
@@ -322,7 +324,7 @@ export class DockerRuntime implements SandboxRuntime {
       engineImageName(version, this.#options.baseImage),
     )
     const found = await this.#engine.call('inspect image', { signal }, (docker) =>
-      docker.getImage(name).inspect().catch(ignoring(404)),
+      docker.getImage(name).inspect().catch(ignoreStatus(404)),
     )
     if (found) return { name, id: found.Id }
     throw new SandboxError('no_image', `there is no image ${name}`)
@@ -331,7 +333,7 @@ export class DockerRuntime implements SandboxRuntime {
   /** The container by name, no matter who created it; undefined if it does not exist or is being removed. */
   async #find(agentId: string, signal: AbortSignal | undefined): Promise<ContainerInspectInfo | undefined> {
     const found = await this.#engine.call('inspect container', { signal }, (docker, abortSignal) =>
-      docker.getContainer(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
+      docker.getContainer(nameOf(agentId)).inspect({ abortSignal }).catch(ignoreStatus(404)),
     )
     return found?.State.Status === 'removing' ? undefined : found
   }
@@ -351,8 +353,8 @@ export class DockerRuntime implements SandboxRuntime {
   async #removeContainer(id: string, signal: AbortSignal | undefined): Promise<void> {
     await this.#engine.call('remove container', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
       const container = docker.getContainer(id)
-      while ((await container.remove({ force: true }).catch(ignoring(404, 409))) === undefined) {
-        const left = await container.inspect({ abortSignal }).catch(ignoring(404))
+      while ((await container.remove({ force: true }).catch(ignoreStatus(404, 409))) === undefined) {
+        const left = await container.inspect({ abortSignal }).catch(ignoreStatus(404))
         if (!left) return
         await sleep(POLL_MS, undefined, { signal: abortSignal })
       }

@@ -1,6 +1,6 @@
 import type { ScriptsRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
-import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { ignoring } from '../../src/errors.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 const LAUNCH_MS = 15_000
@@ -23,11 +23,6 @@ export async function launchBuild(
 
 /** Launches the scripts if a gateway runs, because they use its environment. @returns false if none runs. */
 export async function launchBuildIfUp(...request: Parameters<typeof launchBuild>): Promise<boolean> {
-  try {
-    await launchBuild(...request)
-    return true
-  } catch (error) {
-    if (error instanceof AgentdError && error.code === 'not_ready') return false
-    throw error
-  }
+  const launched = launchBuild(...request).then(() => true)
+  return (await launched.catch(ignoring('not_ready'))) ?? false
 }

@@ -25,7 +25,7 @@ import {
 import type { Config } from '../../src/config.ts'
 import type { Queryable } from '../../src/db/pool.ts'
 import type { Transaction } from '../../src/db/prisma.ts'
-import { messages, PartError } from '../../src/errors.ts'
+import { ignoring, messages, PartError } from '../../src/errors.ts'
 import { canonicalCid } from '../../src/files/cid.ts'
 import { ensurePinned } from '../../src/files/held-content.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
@@ -179,14 +179,10 @@ async function diffCommits(
   access: RepositoryAccess,
   commits: { from: string | undefined; to: string },
 ): Promise<string | null> {
-  try {
-    const { text, truncated } = await readDiff(access, { ...commits, max: TEXT_BYTES })
-    return truncated ? `${text}… cut after ${TEXT_BYTES / 1024} KiB\n` : text
-  } catch (error) {
-    // Comparing large files takes long, and a missing diff loses nothing.
-    if (error instanceof AgentdError && error.code === 'timeout') return null
-    throw error
-  }
+  // Comparing large files takes long, and a missing diff loses nothing.
+  const diff = await readDiff(access, { ...commits, max: TEXT_BYTES }).catch(ignoring('timeout'))
+  if (!diff) return null
+  return diff.truncated ? `${diff.text}… cut after ${TEXT_BYTES / 1024} KiB\n` : diff.text
 }
 
 /** The files of a commit, in the format of the agent's record. @throws AgentdError */

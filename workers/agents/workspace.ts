@@ -10,6 +10,7 @@ import { commitAll, readRepository, restoreExtras } from '../../src/agents/snaps
 import { latestSnapshot, type StoredSnapshot } from '../../src/agents/snapshots/snapshot-store.ts'
 import { bundledTemplates } from '../../src/agents/templates/bundled.ts'
 import { templateOf } from '../../src/agents/templates/template-store.ts'
+import { ignoring } from '../../src/errors.ts'
 import { seedFiles } from '../../src/openclaw/seed.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -152,10 +153,7 @@ async function changeFile(
 ): Promise<void> {
   const { path, maxBytes, signal } = options
   const url = `/v1/file?${new URLSearchParams({ path, max: `${maxBytes}` })}`
-  const found = await agentd.bytes(target, { path: url, maxBytes, signal }).catch((error) => {
-    if (error instanceof AgentdError && UNFIT.includes(error.code)) return undefined
-    throw error
-  })
+  const found = await agentd.bytes(target, { path: url, maxBytes, signal }).catch(ignoring(...UNFIT))
   const text = found?.body.toString('utf8')
   const changed = text === undefined ? undefined : options.change(text)
   if (changed === undefined || changed === text) return

@@ -2,6 +2,7 @@ import { MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readRepository } from '../../src/agents/snapshots/repository.ts'
+import { ignoring } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { type ResultOf, readResult } from '../../src/operations/catalog.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
@@ -70,18 +71,13 @@ async function readManifest(
   commit: string,
 ): Promise<string | undefined> {
   const query = new URLSearchParams({ commit, path: 'manifest.json', max: `${MANIFEST_BYTES}` })
-  try {
-    const request = {
-      path: `/v1/repository/file?${query}`,
-      timeoutMs: FILE_MS,
-      maxBytes: MANIFEST_BYTES,
-      signal,
-    }
-    return (await agentd.bytes(agent, request)).body.toString('utf8')
-  } catch (error) {
-    if (error instanceof AgentdError && error.code === 'not_found') return undefined
-    throw error
+  const request = {
+    path: `/v1/repository/file?${query}`,
+    timeoutMs: FILE_MS,
+    maxBytes: MANIFEST_BYTES,
+    signal,
   }
+  return (await agentd.bytes(agent, request).catch(ignoring('not_found')))?.body.toString('utf8')
 }
 
 /** A newer push keeps its own marker. */

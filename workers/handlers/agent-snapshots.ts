@@ -1,7 +1,6 @@
 /** Saves an agent's workspace as a snapshot, and resets it to one. */
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
-import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { resetTo, restoreExtras } from '../../src/agents/snapshots/repository.ts'
 import {
   findSnapshot,
@@ -10,7 +9,7 @@ import {
   type StoredSnapshot,
 } from '../../src/agents/snapshots/snapshot-store.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
-import { messages } from '../../src/errors.ts'
+import { ignoring, messages } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Ended, OperationFailed, type Run } from '../../src/operations/handler.ts'
@@ -108,12 +107,9 @@ async function goTo(
 ): Promise<string> {
   const { signal } = run
   const { commitSha, network, cid, executables, commitObject: object } = snapshot
-  try {
-    await resetTo({ agentd: services.agentd, target: agent, epoch: agent.epoch, signal }, commitSha)
-    return commitSha
-  } catch (error) {
-    if (!(error instanceof AgentdError) || error.code !== 'not_found') throw error
-  }
+  const access = { agentd: services.agentd, target: agent, epoch: agent.epoch, signal }
+  const isThere = await resetTo(access, commitSha).then(() => true, ignoring('not_found'))
+  if (isThere) return commitSha
   const message = `sync: ${cid}`
   const source = { network, cid: CID.parse(cid), executables, message, object }
   return importTree(services, run, agent, agent, source)

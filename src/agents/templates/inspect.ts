@@ -2,10 +2,10 @@
 
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
-import { messages, notFound } from '../../errors.ts'
+import { ignoring, messages, notFound } from '../../errors.ts'
 import { within } from '../../lib/signals.ts'
 import { listPaths } from '../../storage/dag/folder.ts'
-import { type Storage, StorageError } from '../../storage/port.ts'
+import type { Storage } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { findSnapshot, latestSnapshot } from '../snapshots/snapshot-store.ts'
@@ -66,12 +66,8 @@ interface Source {
   signal: AbortSignal
 }
 
-function lookUp({ storage, root, signal }: Source, path: string) {
-  return storage.resolve(root, { path, signal }).catch((error) => {
-    if (error instanceof StorageError && error.code === 'not_found') return undefined
-    throw error
-  })
-}
+const lookUp = ({ storage, root, signal }: Source, path: string) =>
+  storage.resolve(root, { path, signal }).catch(ignoring('not_found'))
 
 /** A text file, cut after `maxBytes` and made storable for PostgreSQL; null if there is none. */
 async function readText(source: Source, path: string, maxBytes: number): Promise<string | null> {

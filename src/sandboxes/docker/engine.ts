@@ -106,12 +106,7 @@ export function negotiate(newest: string, oldest = newest): string {
   return isOlder(NEWEST_API, oldest) ? oldest : NEWEST_API
 }
 
-function isOlder(a: string, b: string): boolean {
-  const [[majorA = 0, minorA = 0], [majorB = 0, minorB = 0]] = [a, b].map((text) =>
-    text.split('.').map(Number),
-  ) as [number[], number[]]
-  return majorA < majorB || (majorA === majorB && minorA < minorB)
-}
+const isOlder = (a: string, b: string): boolean => a.localeCompare(b, 'en', { numeric: true }) < 0
 
 /** The library would read DOCKER_HOST itself, so unused options are set to undefined. */
 function addressOf(host: string): Docker.DockerOptions {
@@ -151,11 +146,4 @@ function dockerError(error: unknown, what: string): unknown {
   if (/no space left on device|disk quota exceeded/i.test(text))
     return new SandboxError('disk_full', text, options)
   return new SandboxError('internal', text, options)
-}
-
-/** For calls where a refusal with one of these statuses means that there is nothing to do: resolves to undefined. */
-export function ignoring(...statuses: number[]): (error: unknown) => undefined {
-  return (error) => {
-    if (!statuses.includes(statusOf(error) ?? 0)) throw error
-  }
 }

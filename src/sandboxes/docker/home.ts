@@ -3,9 +3,10 @@
  * that contains only an empty home, so that neither the agent's container nor an engine image has to exist.
  */
 import { Readable } from 'node:stream'
+import { ignoreStatus } from '../../openclaw/docker-build.ts'
 import { HOME, UID } from '../in-image.ts'
 import { nameOf } from '../names.ts'
-import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
+import { type DockerEngine, SLOW_MS } from './engine.ts'
 
 const EMPTY_IMAGE = 'berth-empty-home'
 /** The time limit of a copy. The engine's own limit applies only while no byte passes. */
@@ -80,7 +81,7 @@ async function makeHelper(
 ): Promise<string> {
   await removeHelper(engine, agentId)
   return engine.call('make helper', { ms: SLOW_MS, signal }, async (docker) => {
-    const image = await docker.getImage(EMPTY_IMAGE).inspect().catch(ignoring(404))
+    const image = await docker.getImage(EMPTY_IMAGE).inspect().catch(ignoreStatus(404))
     if (!image) {
       const imported = await docker.importImage(Readable.from([emptyHome()]) as never, {
         repo: EMPTY_IMAGE,
@@ -104,6 +105,6 @@ async function makeHelper(
 /** Removes the container that a backup created, or left behind when it was killed. It would keep the volume in use. */
 export async function removeHelper(engine: DockerEngine, agentId: string): Promise<void> {
   await engine.call('remove helper', { ms: SLOW_MS }, (docker) =>
-    docker.getContainer(helperOf(agentId)).remove({ force: true }).catch(ignoring(404)),
+    docker.getContainer(helperOf(agentId)).remove({ force: true }).catch(ignoreStatus(404)),
   )
 }

@@ -7,9 +7,10 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { NetworkInspectInfo } from 'dockerode'
 import { SandboxError } from '../../errors.ts'
+import { ignoreStatus } from '../../openclaw/docker-build.ts'
 import { belongsToOthers, INSTANCE_LABEL, isLabelled, LABELLED, labelsOf, nameOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
-import { type DockerEngine, ignoring, reasonOf, SLOW_MS, statusOf } from './engine.ts'
+import { type DockerEngine, reasonOf, SLOW_MS, statusOf } from './engine.ts'
 
 /**
  * Attempts to find a free subnet: a subnet that another process is just taking is in no list yet. Also the attempts to
@@ -122,15 +123,18 @@ async function emptyAndRemove(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const members = await engine.call('inspect network', { signal }, async (docker) => {
-    const found: NetworkInspectInfo | undefined = await docker.getNetwork(id).inspect().catch(ignoring(404))
+    const found: NetworkInspectInfo | undefined = await docker
+      .getNetwork(id)
+      .inspect()
+      .catch(ignoreStatus(404))
     return Object.keys(found?.Containers ?? {})
   })
   await engine.call('remove network', { ms: SLOW_MS, signal }, async (docker, abortSignal) => {
     const network = docker.getNetwork(id)
     for (const Container of members) {
-      await network.disconnect({ Container, Force: true, abortSignal }).catch(ignoring(404))
+      await network.disconnect({ Container, Force: true, abortSignal }).catch(ignoreStatus(404))
     }
-    await network.remove({ abortSignal }).catch(ignoring(404))
+    await network.remove({ abortSignal }).catch(ignoreStatus(404))
   })
 }
 

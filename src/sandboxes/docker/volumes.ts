@@ -1,10 +1,11 @@
 /** Volumes for agents' homes: either Docker's own, or on a disk of the disk helper with a hard limit. */
 import type { VolumeInspectInfo } from 'dockerode'
+import { ignoreStatus } from '../../openclaw/docker-build.ts'
 import { AGENT_LABEL, belongsToOthers, isLabelled, LABELLED, labelsOf, nameOf, ownOf } from '../names.ts'
 import type { Owner } from '../owner.ts'
 import type { CallOptions } from '../port.ts'
 import { type DiskHelper, isOnDisk, mountOf } from './disk-helper.ts'
-import { type DockerEngine, ignoring, SLOW_MS } from './engine.ts'
+import { type DockerEngine, SLOW_MS } from './engine.ts'
 import { removeHelper } from './home.ts'
 
 export interface VolumeParts {
@@ -49,7 +50,7 @@ export async function removeVolume(
   if (found) {
     await removeHelper(engine, agentId)
     await engine.call('remove volume', { ms: SLOW_MS, signal }, (docker, abortSignal) =>
-      docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoring(404)),
+      docker.getVolume(nameOf(agentId)).remove({ abortSignal }).catch(ignoreStatus(404)),
     )
   }
   if (!found || isOnDisk(found)) await disks?.remove(agentId, signal)
@@ -75,5 +76,5 @@ const findVolume = (
   signal: AbortSignal | undefined,
 ): Promise<VolumeInspectInfo | undefined> =>
   engine.call('inspect volume', { signal }, (docker, abortSignal) =>
-    docker.getVolume(nameOf(agentId)).inspect({ abortSignal }).catch(ignoring(404)),
+    docker.getVolume(nameOf(agentId)).inspect({ abortSignal }).catch(ignoreStatus(404)),
   )

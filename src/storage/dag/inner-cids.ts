@@ -1,5 +1,6 @@
 import type { CID } from 'multiformats/cid'
-import { type Storage, StorageError } from '../port.ts'
+import { ignoring } from '../../errors.ts'
+import type { Storage } from '../port.ts'
 import { blockKey, isLeafCodec } from './codecs.ts'
 import { distinctLinks } from './links.ts'
 
@@ -81,13 +82,11 @@ export class InnerCids {
 
   /** The links of a block; empty if it is missing, or cannot be decoded. */
   async #linksOf(cid: CID, signal: AbortSignal): Promise<CID[]> {
-    try {
-      return (await distinctLinks(cid, await this.#storage.block(cid, { signal }))).links
-    } catch (error) {
-      if (error instanceof StorageError && (error.code === 'not_found' || error.code === 'invalid_object'))
-        return []
-      throw error
-    }
+    const found = await this.#storage
+      .block(cid, { signal })
+      .then((block) => distinctLinks(cid, block))
+      .catch(ignoring('not_found', 'invalid_object'))
+    return found?.links ?? []
   }
 }
 

@@ -1,7 +1,8 @@
 /** Shards inside a sharded directory: they look like directories themselves, but no path finds their entries. */
 import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
-import { type Storage, StorageError } from '../port.ts'
+import { ignoring } from '../../errors.ts'
+import type { Storage } from '../port.ts'
 import { follow } from './path.ts'
 import { decodeUnixFs } from './unixfs-node.ts'
 
@@ -26,11 +27,5 @@ export async function isInnerShard(
 }
 
 async function isFound(cid: CID, name: string, read: (cid: CID) => Promise<Uint8Array>, signal: AbortSignal) {
-  try {
-    await follow(cid, [name], read, signal)
-    return true
-  } catch (error) {
-    if (error instanceof StorageError && error.code === 'not_found') return false
-    throw error
-  }
+  return (await follow(cid, [name], read, signal).catch(ignoring('not_found'))) !== undefined
 }

@@ -2,6 +2,7 @@ import * as dagPb from '@ipld/dag-pb'
 import { fileTypeFromBuffer } from 'file-type'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
+import { ignoring } from '../../errors.ts'
 import { untilAborted } from '../../lib/signals.ts'
 import { type AddEntry, type DagStat, StorageError } from '../port.ts'
 import { undecodable } from './codecs.ts'
@@ -55,14 +56,8 @@ export async function describeDag(root: CID, blocks: LocalBlocks, signal: AbortS
 }
 
 /** Empty if a file's nodes contradict each other, so that it cannot be read as one. */
-async function sampleOf(file: CID, blocks: LocalBlocks): Promise<Uint8Array> {
-  try {
-    return await blocks.sample(file)
-  } catch (error) {
-    if (error instanceof StorageError && error.code === 'invalid_object') return new Uint8Array()
-    throw error
-  }
-}
+const sampleOf = async (file: CID, blocks: LocalBlocks): Promise<Uint8Array> =>
+  (await blocks.sample(file).catch(ignoring('invalid_object'))) ?? new Uint8Array()
 
 async function measureDag(root: CID, blocks: LocalBlocks, signal: AbortSignal): Promise<Measure> {
   // Every node is remembered, because a few nodes can have more paths than anyone can walk.

@@ -1,4 +1,5 @@
 import type { CID } from 'multiformats/cid'
+import { ignoring } from '../../errors.ts'
 import { StorageError } from '../port.ts'
 import { assertSupported, blockKey, inlineBytes, isLeafCodec, readLinks } from './codecs.ts'
 import { Frontier, Visited } from './frontier.ts'
@@ -140,16 +141,13 @@ export async function reachable(
 
 async function linksOf(cid: CID, bytes: Uint8Array | null): Promise<CID[]> {
   if (!bytes) return []
-  try {
-    const { links } = await distinctLinks(cid, bytes).catch((error) => {
+  const found = await distinctLinks(cid, bytes)
+    .catch((error) => {
       // At any cost: blocks whose link was not seen would be removed.
       if (error instanceof OverBounds) return readLinks(cid, bytes)
       throw error
     })
-    return links
-  } catch (error) {
     // A pin in progress may have a root or a block that turns out to be invalid.
-    if (error instanceof StorageError && error.code === 'invalid_object') return []
-    throw error
-  }
+    .catch(ignoring('invalid_object'))
+  return found?.links ?? []
 }
