@@ -20,6 +20,7 @@ test("the caller's signal ends work with its own reason", async () => {
   caller.abort(new Error('gone'))
   await assert.rejects(work, new Error('gone'))
   assert.equal(within(60_000, caller.signal).reason.message, 'gone')
+  await assert.rejects(orAborted(new Promise(() => {}), caller.signal), new Error('gone'))
 })
 
 test('work in time keeps its result and its errors, and leaves no timer', async (t) => {
