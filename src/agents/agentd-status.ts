@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import { like, timestamp } from '../http/fields.ts'
+import type { Agent } from './agent.ts'
 import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 
 /** The last twenty lines of 2000 characters, each of which may take six bytes in JSON, plus a margin. */
@@ -74,6 +75,23 @@ export async function readStatus(
   const { after, timeoutMs, signal } = options
   const path = after ? `/v1/status?wait=${after.waitMs}&version=${after.version}` : '/v1/status'
   return agentd.json(target, { path, timeoutMs, maxBytes: MAX_BYTES, signal }, agentStatus)
+}
+
+/** How long a reader waits for an agent that does not respond. */
+const LIVE_MS = 2000
+
+/**
+ * The state of an agent as agentd reports it; undefined if agentd cannot be reached, or if its response does not parse.
+ * @param timeoutMs longer if no reader waits for it.
+ */
+export async function fetchLiveStatus(
+  agentd: AgentdClient,
+  agent: Agent,
+  signal: AbortSignal,
+  timeoutMs = LIVE_MS,
+): Promise<AgentStatus | undefined> {
+  if (!agent.address) return undefined
+  return readStatus(agentd, agent, { timeoutMs, signal }).catch(() => undefined)
 }
 
 /** The number of log lines that clients get. */

@@ -7,7 +7,7 @@ import { PartError, SandboxError } from '../../src/errors.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'
 import type { Sandbox } from '../../src/sandboxes/port.ts'
 import { StorageError } from '../../src/storage/port.ts'
-import { UnfitFolder } from './fast-import.ts'
+import { UnfitFolder } from './snapshots/fast-import.ts'
 
 export type FailureCode =
   /** The gateway ended, or was not ready in time. */

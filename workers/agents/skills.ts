@@ -2,12 +2,14 @@
 import type { SkillFiles } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
-import { bundledSkills, PLATFORM_SKILL } from '../../src/agents/clawhub/folders.ts'
-import { readSkill } from '../../src/agents/skills/content.ts'
-import type { SkillFile } from '../../src/agents/skills/files.ts'
-import { readSkillFolders, skillPath } from '../../src/agents/skills/skill-folders.ts'
-import { BadSkill } from '../../src/agents/skills/skill-md.ts'
-import type { Resolution } from '../../src/agents/skills/skill-schema.ts'
+import { bundledSkills } from '../../src/agents/clawhub/index.ts'
+import {
+  BadSkill,
+  type Resolution,
+  readSkill,
+  readSkillFolders,
+  type SkillFile,
+} from '../../src/agents/skills/index.ts'
 import type { SkillProblem } from '../../src/db/statements/agents.ts'
 import { readWantedSkills } from '../../src/db/statements/worker-agents.ts'
 import { withDeadline } from '../../src/lib/signals.ts'
@@ -15,6 +17,8 @@ import type { Run } from '../../src/operations/handler.ts'
 import { StorageError } from '../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
+/** The skill that every agent has by default. */
+const PLATFORM_SKILL = '@berth/platform'
 const WRITE_MS = 60_000
 /** Time limit for all skills together: agentd decides how many folders there are, and may be slow. */
 const APPLY_MS = 300_000
@@ -142,3 +146,6 @@ async function wantedSkills(
     { name: PLATFORM_SKILL, cid: String(platform.skillCid), files: () => platform.files(signal) },
   ]
 }
+
+/** agentd's path for the folder of a skill. */
+const skillPath = (name: string): string => `/v1/skills/${encodeURIComponent(name)}`

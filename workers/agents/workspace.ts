@@ -6,18 +6,22 @@ import { checkManifest, MANIFEST_BYTES, parseManifest } from '../../agentd/manif
 import type { SeedRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { commitAll, readRepository, restoreExtras } from '../../src/agents/snapshots/repository.ts'
-import { latestSnapshot, type StoredSnapshot } from '../../src/agents/snapshots/snapshot-store.ts'
-import { bundledTemplates } from '../../src/agents/templates/bundled.ts'
+import {
+  commitAll,
+  latestSnapshot,
+  readRepository,
+  restoreExtras,
+  type StoredSnapshot,
+} from '../../src/agents/snapshots/index.ts'
 import { templateOf } from '../../src/agents/templates/template-store.ts'
 import { ignoring } from '../../src/errors.ts'
 import { seedFiles } from '../../src/openclaw/seed.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { failureOf, StartFailed } from './failure.ts'
-import { importTree } from './import-tree.ts'
 import type { AgentdEndpoint } from './sandbox.ts'
 import { applySkills } from './skills.ts'
+import { importTree } from './snapshots/import-tree.ts'
 
 const WRITE_MS = 60_000
 const IDENTITY_BYTES = 262_144
@@ -109,8 +113,7 @@ async function writeTemplate(
   const template = await templateOf(pool, agent.templateId)
   if (!template) return run.log.warn({ templateId: agent.templateId }, 'the template of an agent is gone')
   if (!template.stored) {
-    const files = (await bundledTemplates()).find(({ id }) => id === template.id)?.files ?? []
-    const adopted = files.map(({ path, text }) => ({ path, text: adoptFile(path, text, agent) }))
+    const adopted = template.files.map(({ path, text }) => ({ path, text: adoptFile(path, text, agent) }))
     await writeFiles(services, run, agent, target, adopted)
     return
   }

@@ -1,7 +1,7 @@
 /** Provisions, restarts and removes agents, and runs their scripts again. */
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { fetchLiveStatus } from '../../src/agents/lifecycle/read.ts'
+import { fetchLiveStatus } from '../../src/agents/agentd-status.ts'
 import { messages, PartError } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'

@@ -1,7 +1,7 @@
 import { MANIFEST_BYTES } from '../../agentd/manifest-check.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { readRepository } from '../../src/agents/snapshots/repository.ts'
+import { readRepository } from '../../src/agents/snapshots/index.ts'
 import { ignoring } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { type ResultOf, readResult } from '../../src/operations/catalog.ts'

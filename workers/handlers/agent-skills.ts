@@ -1,6 +1,6 @@
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { SKILL_CONFLICT } from '../../src/agents/skills/skill-folders.ts'
+import { SKILL_CONFLICT } from '../../src/agents/skills/index.ts'
 import type { SkillProblem } from '../../src/db/statements/agents.ts'
 import { messages } from '../../src/errors.ts'
 import { OperationFailed, RetryLater, type Run } from '../../src/operations/handler.ts'

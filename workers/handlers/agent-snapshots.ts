@@ -1,13 +1,14 @@
 /** Saves an agent's workspace as a snapshot, and resets it to one. */
 import { CID } from 'multiformats/cid'
 import type { Agent } from '../../src/agents/agent.ts'
-import { resetTo, restoreExtras } from '../../src/agents/snapshots/repository.ts'
 import {
   findSnapshot,
   latestSnapshot,
   noteExtras,
+  resetTo,
+  restoreExtras,
   type StoredSnapshot,
-} from '../../src/agents/snapshots/snapshot-store.ts'
+} from '../../src/agents/snapshots/index.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
 import { ignoring, messages } from '../../src/errors.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
@@ -15,8 +16,9 @@ import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Ended, OperationFailed, type Run } from '../../src/operations/handler.ts'
 import { withMoreDisk } from '../agents/disk.ts'
 import { agentHandler } from '../agents/handler.ts'
-import { importTree } from '../agents/import-tree.ts'
 import { launchBuildIfUp } from '../agents/launch.ts'
+import { applySkills } from '../agents/skills.ts'
+import { importTree } from '../agents/snapshots/import-tree.ts'
 import {
   compareCommits,
   explainUnsaved,
@@ -25,8 +27,7 @@ import {
   requireNetwork,
   saveWorkspace,
   writeSaved,
-} from '../agents/save.ts'
-import { applySkills } from '../agents/skills.ts'
+} from '../agents/snapshots/save.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 /** Saves an agent's workspace as its newest snapshot. */

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { readRepository } from '../../src/agents/snapshots/repository.ts'
+import { readRepository } from '../../src/agents/snapshots/index.ts'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import { readRunningAgents } from '../../src/db/statements/worker-agents.ts'
 import { ApiError } from '../../src/errors.ts'

@@ -8,8 +8,6 @@ import { type HubEntry, skillJson } from './clawhub-schema.ts'
 import { folderCid } from './folder-dag.ts'
 
 const BUNDLED = join(import.meta.dirname, 'bundled')
-/** The skill that every agent has by default. */
-export const PLATFORM_SKILL = '@berth/platform'
 
 let bundled: Promise<HubEntry[]> | undefined
 

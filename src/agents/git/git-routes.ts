@@ -7,7 +7,7 @@ import { CLOSE } from '../../lib/net/websocket.ts'
 import type { Agent } from '../agent.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { SINCE_UNKNOWN } from '../connections.ts'
-import { readRepository } from '../snapshots/repository.ts'
+import { readRepository } from '../snapshots/index.ts'
 import { passGit } from './pass.ts'
 
 const TAG = 'Git'

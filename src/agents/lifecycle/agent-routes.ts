@@ -4,6 +4,7 @@ import { type Route, route } from '../../http/route.ts'
 import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { fetchLiveStatus } from '../agentd-status.ts'
 import { requireChannels } from '../channels/channel-service.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
 import { installMissing } from '../clawhub/install.ts'
@@ -11,7 +12,7 @@ import { requireSharedMachine } from '../models/model-routes.ts'
 import { readRoutes } from '../ports/port-route-store.ts'
 import { attachedSecrets } from '../secrets/attachments.ts'
 import { attachedSkills } from '../skills/attach.ts'
-import { listSnapshots } from '../snapshots/snapshot-store.ts'
+import { listSnapshots } from '../snapshots/index.ts'
 import {
   agentDetail,
   agentList,
@@ -25,7 +26,7 @@ import {
 } from './agent-schema.ts'
 import { changeMetadata, deleteAgent } from './change.ts'
 import { createAgent } from './create.ts'
-import { fetchLiveStatus, listAgents, processStatus } from './read.ts'
+import { listAgents, processStatus } from './read.ts'
 import { requireWalls } from './walls.ts'
 
 const TAG = 'Agents'

@@ -9,7 +9,7 @@ import { localModel } from '../models/model-schema.ts'
 import { mappingList } from '../ports/port-route-schema.ts'
 import { agentSecret } from '../secrets/secret-schema.ts'
 import { agentSkill, MAX_ATTACHED } from '../skills/skill-schema.ts'
-import { snapshot } from '../snapshots/snapshot-schema.ts'
+import { snapshot } from '../snapshots/index.ts'
 
 /** `PATCH /v0/agents/{agentId}/platform/metadata`: absent fields stay unchanged. */
 export const metadataChange = names

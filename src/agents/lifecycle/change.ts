@@ -6,7 +6,7 @@ import { cancel } from '../../operations/cancel.ts'
 import { enqueue } from '../../operations/enqueue.ts'
 import { type Agent, findAgentById, givenNames, notifyAgent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
-import { removeSnapshots } from '../snapshots/snapshot-store.ts'
+import { removeSnapshots } from '../snapshots/index.ts'
 import { forgetArchived } from '../templates/submit.ts'
 import type { MetadataChange } from './agent-schema.ts'
 

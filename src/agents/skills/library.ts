@@ -12,7 +12,7 @@ import type { Principal } from '../../http/principal.ts'
 import type { Network } from '../../storage/port.ts'
 import { NAMED_AGENTS, stillAttached } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
-import { idAfter } from '../snapshots/snapshot-store.ts'
+import { idAfter } from '../snapshots/index.ts'
 import { noSkill } from './attach.ts'
 import type { EnvVar, SkillRecord, VersionRecord } from './skill-schema.ts'
 

@@ -31,6 +31,3 @@ export async function readSkillFolders(
 ): Promise<SkillFolder[]> {
   return (await agentd.json(target, { path: '/v1/skills', timeoutMs: READ_MS, signal }, answer)).skills
 }
-
-/** agentd's path for the folder of a skill. */
-export const skillPath = (name: string): string => `/v1/skills/${encodeURIComponent(name)}`

@@ -8,7 +8,7 @@ import { listPaths } from '../../storage/dag/folder.ts'
 import type { Storage } from '../../storage/port.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
-import { findSnapshot, latestSnapshot } from '../snapshots/snapshot-store.ts'
+import { findSnapshot, latestSnapshot } from '../snapshots/index.ts'
 import { describeTemplate } from './describe.ts'
 import { MAX_PATHS, type TemplateSource } from './source.ts'
 

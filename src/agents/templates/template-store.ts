@@ -9,8 +9,11 @@ import {
   readCategories,
 } from '../../db/statements/templates.ts'
 import { notFound } from '../../errors.ts'
-import { bundledTemplates } from './bundled.ts'
+import { type BundledTemplate, bundledTemplates } from './bundled.ts'
 import { TEMPLATE_ID, TEMPLATE_SLUG, type Template } from './template.ts'
+
+/** A template of a workspace. */
+type StoredTemplate = Template & { stored: NonNullable<Template['stored']> }
 
 /** How to find a template: for reading, locked against archiving until the commit, or locked against all changes. */
 const FIND = { read: findTemplate, use: findTemplateToUse, change: findTemplateToChange }
@@ -37,8 +40,11 @@ export async function requireTemplate(
 }
 
 /** The template that an agent was made from, archived or not; undefined if Berth no longer has it. */
-export async function templateOf(db: Queryable, templateId: string): Promise<Template | undefined> {
-  const own = (await findAnyTemplate.first(db, templateId)) as Template | undefined
+export async function templateOf(
+  db: Queryable,
+  templateId: string,
+): Promise<StoredTemplate | BundledTemplate | undefined> {
+  const own = (await findAnyTemplate.first(db, templateId)) as StoredTemplate | undefined
   return own ?? (await bundledTemplates()).find(({ id }) => id === templateId)
 }
 

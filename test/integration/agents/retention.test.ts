@@ -1,7 +1,7 @@
 /** Which snapshots of a history are kept. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/snapshot-store.ts'
+import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/index.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { importer } from 'ipfs-unixfs-importer'
 import type { CID } from 'multiformats/cid'
 import type { TreeChange } from '../../../agentd/repository/protocol.ts'
-import { buildSnapshot } from '../../../src/agents/snapshots/dag.ts'
+import { buildSnapshot } from '../../../src/agents/snapshots/index.ts'
 import { PROFILE } from '../../../src/storage/dag/unixfs-write.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 

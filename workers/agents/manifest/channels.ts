@@ -5,10 +5,12 @@ import {
   type Channel,
   type ChannelChange,
   channelChangeOf,
-} from '../../../src/agents/channels/channel-schema.ts'
-import { mergeChannel, requireChannels, saveChannel } from '../../../src/agents/channels/channel-service.ts'
-import { readChannels } from '../../../src/agents/channels/channel-store.ts'
-import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
+  checkTelegramToken,
+  mergeChannel,
+  readChannels,
+  requireChannels,
+  saveChannel,
+} from '../../../src/agents/channels/index.ts'
 import { badRequest } from '../../../src/errors.ts'
 import { describeIssue } from '../../../src/http/shapes.ts'
 import { type Applying, type PartResult, problemOf } from './part.ts'

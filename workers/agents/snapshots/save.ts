@@ -1,41 +1,39 @@
 /** Saves an agent's workspace as content on IPFS, and as a row of its history. */
 
 import { CID } from 'multiformats/cid'
-import type { Agent } from '../../src/agents/agent.ts'
-import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
-import { attachedSecrets } from '../../src/agents/secrets/attachments.ts'
-import { attachedSkills } from '../../src/agents/skills/attach.ts'
-import { buildSnapshot } from '../../src/agents/snapshots/dag.ts'
+import type { Agent } from '../../../src/agents/agent.ts'
+import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
+import { attachedSecrets } from '../../../src/agents/secrets/attachments.ts'
+import { attachedSkills } from '../../../src/agents/skills/index.ts'
 import {
+  buildSnapshot,
   type CheckedCommit,
-  commitAll,
-  type RepositoryAccess,
-  readChanges,
-  readDiff,
-  readFiles,
-} from '../../src/agents/snapshots/repository.ts'
-import {
   type Content,
+  commitAll,
   type Difference,
   insertSnapshot,
   latestSnapshot,
   pruneSnapshots,
+  type RepositoryAccess,
+  readChanges,
+  readDiff,
+  readFiles,
   type StoredSnapshot,
-} from '../../src/agents/snapshots/snapshot-store.ts'
-import type { Config } from '../../src/config.ts'
-import type { Queryable } from '../../src/db/pool.ts'
-import type { Transaction } from '../../src/db/prisma.ts'
-import { ignoring, messages, PartError } from '../../src/errors.ts'
-import { canonicalCid } from '../../src/files/cid.ts'
-import { ensurePinned } from '../../src/files/held-content.ts'
-import { crashPoint } from '../../src/lib/crash-point.ts'
-import { OperationCanceled, OperationFailed, type Run } from '../../src/operations/handler.ts'
-import { type Network, type Storage, StorageError } from '../../src/storage/port.ts'
-import type { AgentWorkerServices } from '../services.ts'
+} from '../../../src/agents/snapshots/index.ts'
+import type { Config } from '../../../src/config.ts'
+import type { Queryable } from '../../../src/db/pool.ts'
+import type { Transaction } from '../../../src/db/prisma.ts'
+import { ignoring, messages, PartError } from '../../../src/errors.ts'
+import { canonicalCid } from '../../../src/files/cid.ts'
+import { ensurePinned } from '../../../src/files/held-content.ts'
+import { crashPoint } from '../../../src/lib/crash-point.ts'
+import { OperationCanceled, OperationFailed, type Run } from '../../../src/operations/handler.ts'
+import { type Network, type Storage, StorageError } from '../../../src/storage/port.ts'
+import type { AgentWorkerServices } from '../../services.ts'
+import { diskBytesOf } from '../disk.ts'
+import { failedBy } from '../failure.ts'
 import { readBlobs } from './blobs.ts'
 import { Changes } from './changes.ts'
-import { diskBytesOf } from './disk.ts'
-import { failedBy } from './failure.ts'
 
 /** Maximum number of files that change between snapshots: an agent's disk bounds their bytes, but not their names. */
 const MAX_CHANGES = 250_000

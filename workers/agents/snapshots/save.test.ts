@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Agent } from '../../src/agents/agent.ts'
-import { describeShortage } from '../../src/lib/disk.ts'
-import type { Run } from '../../src/operations/handler.ts'
-import { StorageError } from '../../src/storage/port.ts'
+import type { Agent } from '../../../src/agents/agent.ts'
+import { describeShortage } from '../../../src/lib/disk.ts'
+import type { Run } from '../../../src/operations/handler.ts'
+import { StorageError } from '../../../src/storage/port.ts'
 import { explainUnsaved } from './save.ts'
 
 test("a snapshot refused by a full disk fails with the contract's message, and names the disk", () => {

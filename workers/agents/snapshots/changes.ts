@@ -1,6 +1,6 @@
 /** Counts the changes of a commit while it forwards them. */
-import type { TreeChange } from '../../agentd/repository/protocol.ts'
-import { AgentdError } from '../../src/agents/agentd-client.ts'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
+import { AgentdError } from '../../../src/agents/agentd-client.ts'
 
 /** Maximum characters of all changed paths, which are held in memory. */
 const MAX_CHANGED_PATHS = 67_108_864

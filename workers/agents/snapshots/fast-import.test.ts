@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, it, type TestContext } from 'node:test'
-import type { FolderEntry } from '../../src/storage/dag/folder.ts'
+import type { FolderEntry } from '../../../src/storage/dag/folder.ts'
 import { fastImport, quotePath, UnfitFolder } from './fast-import.ts'
 
 const limits = { message: 'm', maxBytes: 1_000_000 }

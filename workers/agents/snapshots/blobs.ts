@@ -1,9 +1,9 @@
 /** Reads file contents by git's ids, as `POST /v1/repository/blobs` streams them. */
 import { createHash } from 'node:crypto'
-import { ByteReader } from '../../agentd/byte-reader.ts'
-import { AgentdError } from '../../src/agents/agentd-client.ts'
-import { readWithin } from '../../src/agents/agentd-stream.ts'
-import type { RepositoryAccess } from '../../src/agents/snapshots/repository.ts'
+import { ByteReader } from '../../../agentd/byte-reader.ts'
+import { AgentdError } from '../../../src/agents/agentd-client.ts'
+import { readWithin } from '../../../src/agents/agentd-stream.ts'
+import type { RepositoryAccess } from '../../../src/agents/snapshots/index.ts'
 
 /** agentd's limit on blobs per request. */
 const BATCH = 1000

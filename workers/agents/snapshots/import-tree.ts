@@ -1,22 +1,22 @@
 /** Restores a folder on IPFS as the working tree of an agent. */
 import { Readable } from 'node:stream'
 import type { CID } from 'multiformats/cid'
-import type { Agent } from '../../src/agents/agent.ts'
-import { AgentdError, type AgentdTarget } from '../../src/agents/agentd-client.ts'
+import type { Agent } from '../../../src/agents/agent.ts'
+import { AgentdError, type AgentdTarget } from '../../../src/agents/agentd-client.ts'
 import {
   adoptCommit,
   commitHash,
   importStream,
   resetTo,
   treeOf,
-} from '../../src/agents/snapshots/repository.ts'
-import { crashPoint } from '../../src/lib/crash-point.ts'
-import { within } from '../../src/lib/signals.ts'
-import type { Run } from '../../src/operations/handler.ts'
-import { walkFolder } from '../../src/storage/dag/folder.ts'
-import { type Network, StorageError } from '../../src/storage/port.ts'
-import type { AgentWorkerServices } from '../services.ts'
-import { diskBytesOf } from './disk.ts'
+} from '../../../src/agents/snapshots/index.ts'
+import { crashPoint } from '../../../src/lib/crash-point.ts'
+import { within } from '../../../src/lib/signals.ts'
+import type { Run } from '../../../src/operations/handler.ts'
+import { walkFolder } from '../../../src/storage/dag/folder.ts'
+import { type Network, StorageError } from '../../../src/storage/port.ts'
+import type { AgentWorkerServices } from '../../services.ts'
+import { diskBytesOf } from '../disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
 
 const IMPORT_MS = 900_000

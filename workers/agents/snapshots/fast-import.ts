@@ -1,6 +1,6 @@
 /** Converts a folder to a stream from which `git fast-import` makes one commit (git-fast-import(1)). */
-import type { FolderEntry } from '../../src/storage/dag/folder.ts'
-import { encodeName } from '../../src/storage/dag/names.ts'
+import type { FolderEntry } from '../../../src/storage/dag/folder.ts'
+import { encodeName } from '../../../src/storage/dag/names.ts'
 
 /** A folder that cannot become an agent's tree. */
 export class UnfitFolder extends Error {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { TreeChange } from '../../agentd/repository/protocol.ts'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { Changes } from './changes.ts'
 
 const MOST = { files: 5, bytes: 10 }
