@@ -4,6 +4,7 @@ import { NextToLast } from 'blockstore-fs/sharding'
 import { CID } from 'multiformats/cid'
 import { forEachConcurrently } from '../lib/each-of.ts'
 import { blockKey, inlineBytes, isLeafCodec, matches } from '../storage/dag/codecs.ts'
+import { nameOf } from '../storage/dag/contents.ts'
 import { Frontier } from '../storage/dag/frontier.ts'
 import { distinctLinks } from '../storage/dag/links.ts'
 import { exportCar, readBlock } from '../storage/dag/read.ts'
@@ -209,7 +210,7 @@ export class BlockArchive {
     for (let cid: CID | null = root; cid; cid = await frontier.next()) {
       signal.throwIfAborted()
       if (!inlineBytes(cid) && !good.has(blockKey(cid))) return cid
-      const name = `${cid.code}:${blockKey(cid)}`
+      const name = nameOf(cid)
       if (isLeafCodec(cid) || met.has(name) || complete.has(name)) continue
       met.add(name)
       frontier.push(cid)

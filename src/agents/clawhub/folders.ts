@@ -1,11 +1,11 @@
 /** Hub skills that are folders on this machine: those that ship with Berth, and the operator's. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeFiles } from '../../storage/dag/unixfs-write.ts'
 import { checkSkill, MAX_BYTES, MAX_FILES, type SkillFile } from '../skills/files.ts'
 import { BadSkill } from '../skills/skill-md.ts'
 import { SKILL_NAME } from '../skills/skill-schema.ts'
 import { type HubEntry, skillJson } from './clawhub-schema.ts'
-import { folderCid } from './folder-dag.ts'
 
 const BUNDLED = join(import.meta.dirname, 'bundled')
 
@@ -46,7 +46,7 @@ async function readEntry(slug: string, dir: string): Promise<HubEntry | undefine
     return {
       ...about,
       authorName: about.authorName ?? slug.slice(1, slug.indexOf('/')),
-      skillCid: String(await folderCid(files)),
+      skillCid: String(await writeFiles(files, async () => {})),
       name,
       slug,
       description,

@@ -3,13 +3,13 @@
 import { ApiError } from '../../errors.ts'
 import { releaseContent } from '../../files/held-content.ts'
 import { within } from '../../lib/signals.ts'
+import { writeFiles } from '../../storage/dag/unixfs-write.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { checkSkill, type SkillFile } from '../skills/files.ts'
 import { addSkill, addVersion, findSkill, type Owner } from '../skills/library.ts'
 import { BadSkill, type SkillMd } from '../skills/skill-md.ts'
 import type { SkillRecord } from '../skills/skill-schema.ts'
 import type { HubEntry } from './clawhub-schema.ts'
-import { storeFolder } from './folder-dag.ts'
 import { findInHub } from './hub.ts'
 
 type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages' | 'config'>
@@ -33,7 +33,7 @@ export async function installSkill(
   const entry = await findInHub(services.config, slug)
   const { files, about } = await readEntry(entry, signal)
   const bounded = within(STORE_MS, signal)
-  const stored = await storeFolder(storages.public, files, bounded)
+  const stored = await storages.public.build((put) => writeFiles(files, put), { base: null, signal: bounded })
   const cid = stored.toString()
   try {
     return await keep(services, owner, entry, { cid, version: about.version ?? entry.version })

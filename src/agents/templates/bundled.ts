@@ -2,9 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { importer } from 'ipfs-unixfs-importer'
-import type { CID } from 'multiformats/cid'
-import { PROFILE } from '../../storage/dag/unixfs-write.ts'
+import { writeFiles } from '../../storage/dag/unixfs-write.ts'
 import { describeTemplate } from './describe.ts'
 import type { Template } from './template.ts'
 
@@ -82,10 +80,6 @@ function idOf(slug: string): string {
 
 /** The CID that an upload of these files would have. Stores nothing, because Berth has the files. */
 async function cidOf(files: BundledTemplate['files']): Promise<string> {
-  const source = files.map(({ path, text }) => ({ path, content: Buffer.from(text) }))
-  const nowhere = { put: async (cid: CID) => cid }
-  let root: CID | undefined
-  for await (const { cid } of importer(source, nowhere, { profile: PROFILE, wrapWithDirectory: true }))
-    root = cid
-  return `${root}`
+  const source = files.map(({ path, text }) => ({ path, bytes: Buffer.from(text) }))
+  return `${await writeFiles(source, async () => {})}`
 }

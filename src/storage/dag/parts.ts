@@ -163,13 +163,16 @@ async function* fileBlocks(
   }
 }
 
-function fileNode(cid: CID, bytes: Uint8Array): UnixFsNode {
+/** A node of a file. @throws StorageError `invalid_object` if it is none, or does not say the size of each link. */
+export function fileNode(cid: CID, bytes: Uint8Array): UnixFsNode {
   const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
-  if (node && node.sizes.length === node.links.length) return node
-  throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
+  if (!node) throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
+  if (node.sizes.length === node.links.length) return node
+  throw new StorageError('invalid_object', `${cid} has links and sizes that differ in number`)
 }
 
-function linkAt(cid: CID, links: UnixFsNode['links'], index: number): dagPb.PBLink {
+/** A link of a node. @throws StorageError `invalid_object` if it cannot be decoded. */
+export function linkAt(cid: CID, links: UnixFsNode['links'], index: number): dagPb.PBLink {
   try {
     return links.at(index)
   } catch (error) {

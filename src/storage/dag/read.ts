@@ -1,16 +1,13 @@
-import * as dagPb from '@ipld/dag-pb'
 import type { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { type Block, type FileRange, StorageError } from '../port.ts'
 import { carHeader, carSection } from './car.ts'
-import { inlineBytes, undecodable } from './codecs.ts'
+import { inlineBytes } from './codecs.ts'
 import { BYTES_PER_BLOCK, FREE_BLOCKS, LARGE_BLOCK_BYTES, turn } from './limits.ts'
-import { wholeDag } from './parts.ts'
+import { fileNode, linkAt, wholeDag } from './parts.ts'
 import type { ReadBlock } from './path.ts'
-import type { DagPbLinks } from './pb-links.ts'
 import { ReadAhead } from './read-ahead.ts'
 import { descend, ROOT, resolvePath } from './unixfs.ts'
-import { decodeUnixFs, type UnixFsNode } from './unixfs-node.ts'
 import type { StoredBlocks } from './walk.ts'
 
 /** Blocks that are read ahead of the consumer. */
@@ -85,7 +82,7 @@ async function* pieces(
     return
   }
   await turn()
-  const { unixfs, links, sizes } = decodeFile(cid, await walk.read(cid))
+  const { unixfs, links, sizes } = fileNode(cid, await walk.read(cid))
   const here = descend(above, cid, links.length)
   let start = 0
   const own = unixfs.data
@@ -95,25 +92,10 @@ async function* pieces(
     const end = start + size
     if (end > from && start < to) {
       walk.signal.throwIfAborted()
-      const { Hash } = linkOf(cid, links, index)
+      const { Hash } = linkAt(cid, links, index)
       yield* pieces(Hash, walk, Math.max(0, from - start), Math.min(end, to) - start, here)
     }
     start = end
-  }
-}
-
-function decodeFile(cid: CID, bytes: Uint8Array): UnixFsNode {
-  const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
-  if (!node) throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
-  if (node.sizes.length === node.links.length) return node
-  throw new StorageError('invalid_object', `${cid} has links and sizes that differ in number`)
-}
-
-function linkOf(cid: CID, links: DagPbLinks, index: number): dagPb.PBLink {
-  try {
-    return links.at(index)
-  } catch (error) {
-    throw undecodable(cid, error as Error)
   }
 }
 

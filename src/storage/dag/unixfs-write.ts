@@ -1,5 +1,5 @@
 /**
- * Writes individual UnixFS files, symbolic links and directories (`unixfs-v1-2025`); the importer creates whole trees.
+ * Writes UnixFS files, symbolic links, directories and small folders (`unixfs-v1-2025`); the importer creates large trees.
  * The dashboard uses this in a browser to pack folders, so it uses nothing from Node.
  */
 import * as dagPb from '@ipld/dag-pb'
@@ -93,6 +93,50 @@ async function writeNodes(
 /** Writes a symbolic link. The importer only accepts text as the target. */
 export function writeSymlink(target: Uint8Array, put: PutBlock): Promise<Entry> {
   return writeNode(encode(new UnixFS({ type: 'symlink', data: target }), []), [], put)
+}
+
+/** Written files by name, in the folders that will contain them. */
+export type Folder = Map<string, Entry | Folder>
+
+/** Puts a file into a folder. A folder replaces a file of its name, and a file replaces a folder. */
+export function placeFile(root: Folder, names: readonly string[], file: Entry): void {
+  const last = names.at(-1)
+  if (last === undefined) return
+  let folder = root
+  for (const name of names.slice(0, -1)) {
+    let next = folder.get(name)
+    if (!(next instanceof Map)) {
+      next = new Map()
+      folder.set(name, next)
+    }
+    folder = next
+  }
+  folder.set(last, file)
+}
+
+/** Writes a folder and the folders in it. */
+export async function writeFolder(folder: Folder, put: PutBlock): Promise<Entry> {
+  const entries = new Map<string, Entry>()
+  for (const [name, entry] of folder) {
+    entries.set(name, entry instanceof Map ? await writeFolder(entry, put) : entry)
+  }
+  return writeDirectory(entries, put)
+}
+
+/** Writes a folder of files. Its CID is the one that `Storage.add` creates for several files, even for a single file. */
+export async function writeFiles(
+  files: Iterable<{ path: string; bytes: Uint8Array }>,
+  put: PutBlock,
+): Promise<CID> {
+  const root: Folder = new Map()
+  for (const { path, bytes } of files) {
+    placeFile(root, path.split('/'), await writeFile(once(bytes), put))
+  }
+  return (await writeFolder(root, put)).cid
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 /** Writes a directory, sharded if necessary. */

@@ -2,6 +2,7 @@ import type { CID } from 'multiformats/cid'
 import { ignoring } from '../../errors.ts'
 import { StorageError } from '../port.ts'
 import { assertSupported, blockKey, inlineBytes, isLeafCodec, readLinks } from './codecs.ts'
+import { nameOf } from './contents.ts'
 import { Frontier, Visited } from './frontier.ts'
 import { distinctLinks, OverBounds } from './links.ts'
 
@@ -124,9 +125,8 @@ export async function reachable(
   const reach = (cid: CID): void => {
     if (!inlineBytes(cid)) marked.add(blockKey(cid))
     if (isLeafCodec(cid)) return
-    const key = `${cid.code}:${blockKey(cid)}`
-    if (visited.has(key)) return
-    visited.add(key)
+    if (visited.has(nameOf(cid))) return
+    visited.add(nameOf(cid))
     frontier.push(cid)
   }
   for (const root of roots) {

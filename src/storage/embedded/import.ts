@@ -7,13 +7,14 @@ import { ImportMeter } from '../dag/measure.ts'
 import { readBlock } from '../dag/read.ts'
 import { resolvePath } from '../dag/unixfs.ts'
 import {
-  type Entry,
+  type Folder,
   importerStore,
   PROBE_BYTES,
   PROBE_CID,
   PROFILE,
   PROFILE_V0,
-  writeDirectory,
+  placeFile,
+  writeFolder,
 } from '../dag/unixfs-write.ts'
 import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
 import type { BlockFolder } from './blocks.ts'
@@ -67,8 +68,6 @@ export async function checkProfile(): Promise<void> {
   }
 }
 
-type Folder = Map<string, Entry | Folder>
-
 /**
  * Puts files into directories, for the importer. Its own tree builder ignores directories when it measures the size of
  * one, and does not treat `\/` in a path as a slash: in these cases, the CID would differ from Kubo's.
@@ -78,35 +77,12 @@ function treeBuilder(put: PutBlock): TreeBuilder {
     const root: Folder = new Map()
     for await (const file of files) {
       const { cid, size, path = '' } = file
-      place(root, path.split('/').filter(Boolean), { cid, size: Number(size) })
+      placeFile(root, path.split('/').filter(Boolean), { cid, size: Number(size) })
       yield file
     }
     const { cid, size } = await writeFolder(root, put)
     yield { cid, size: BigInt(size), path: '' }
   }
-}
-
-function place(root: Folder, names: string[], file: Entry): void {
-  const last = names.pop()
-  if (last === undefined) return
-  let folder = root
-  for (const name of names) {
-    let next = folder.get(name)
-    if (!(next instanceof Map)) {
-      next = new Map()
-      folder.set(name, next)
-    }
-    folder = next
-  }
-  folder.set(last, file)
-}
-
-async function writeFolder(folder: Folder, put: PutBlock): Promise<Entry> {
-  const entries = new Map<string, Entry>()
-  for (const [name, entry] of folder) {
-    entries.set(name, entry instanceof Map ? await writeFolder(entry, put) : entry)
-  }
-  return writeDirectory(entries, put)
 }
 
 /** Stores the blocks of a DAG being built; see `Storage.build`. The caller pins it. @returns its root. */

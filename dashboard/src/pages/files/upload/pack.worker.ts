@@ -7,7 +7,13 @@ import { CarWriter } from '@ipld/car/writer'
 import { varint } from 'multiformats'
 import type { CID } from 'multiformats/cid'
 import { code as RAW } from 'multiformats/codecs/raw'
-import { type Entry, writeDirectory, writeFile } from '../../../../../src/storage/dag/unixfs-write.ts'
+import {
+  type Entry,
+  type Folder,
+  placeFile,
+  writeFile,
+  writeFolder,
+} from '../../../../../src/storage/dag/unixfs-write.ts'
 
 /** A file, with its path relative to the folder. */
 export interface PackedFile {
@@ -43,8 +49,8 @@ async function pack({ files, isFolder }: PackRequest): Promise<PackAnswer> {
   }
   const car = new Car()
   const root: Folder = new Map()
-  for (const { path, file } of files) place(root, path.split('/'), await car.add(file))
-  const { cid } = await writeFolder(root, car)
+  for (const { path, file } of files) placeFile(root, path.split('/'), await car.add(file))
+  const { cid } = await writeFolder(root, car.put)
   return { state: 'done', cid: `${cid}`, body: new Blob([await headerOf(cid), ...car.parts]) }
 }
 
@@ -101,29 +107,4 @@ async function headerOf(root: CID): Promise<Blob> {
     })(),
   ])
   return new Blob(parts)
-}
-
-type Folder = Map<string, Entry | Folder>
-
-function place(root: Folder, path: string[], entry: Entry): void {
-  const name = path.pop()
-  if (name === undefined) return
-  let folder = root
-  for (const step of path) {
-    const next = folder.get(step)
-    if (next instanceof Map) folder = next
-    else {
-      const made: Folder = new Map()
-      folder.set(step, made)
-      folder = made
-    }
-  }
-  folder.set(name, entry)
-}
-
-async function writeFolder(folder: Folder, car: Car): Promise<Entry> {
-  const entries = new Map<string, Entry>()
-  for (const [name, entry] of folder)
-    entries.set(name, entry instanceof Map ? await writeFolder(entry, car) : entry)
-  return writeDirectory(entries, car.put)
 }
