@@ -1,7 +1,7 @@
 /** Reads complete, bounded responses of agentd, and turns error responses into errors. */
 import type { IncomingMessage } from 'node:http'
 import { PartError } from '../errors.ts'
-import { readWhole } from '../lib/read.ts'
+import { readWhole, storableText } from '../lib/read.ts'
 
 const MAX_ERROR_BYTES = 65_536
 const ERROR_MS = 5000
@@ -68,9 +68,7 @@ export function parseAgentdError(body: string): { error?: string; message?: stri
   try {
     const { error, message } = JSON.parse(body)
     if (typeof error !== 'string' || typeof message !== 'string') return {}
-    // PostgreSQL cannot store NUL or half a surrogate pair.
-    const text = message.slice(0, 2000).replaceAll('\0', '').toWellFormed()
-    return { error: error.slice(0, 100), message: text }
+    return { error: error.slice(0, 100), message: storableText(message.slice(0, 2000)) }
   } catch {
     return {}
   }

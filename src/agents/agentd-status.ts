@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import { like, timestamp } from '../http/fields.ts'
+import { storableText } from '../lib/read.ts'
 import type { Agent } from './agent.ts'
 import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 
@@ -10,11 +11,7 @@ import type { AgentdClient, AgentdTarget } from './agentd-client.ts'
 const MAX_BYTES = 524_288
 
 /** A text that PostgreSQL can store: engines print NUL, and a cut text may end in half a surrogate pair. */
-export const storable = (max: number) =>
-  z
-    .string()
-    .max(max)
-    .overwrite((text) => text.replaceAll('\0', '').toWellFormed())
+export const storable = (max: number) => z.string().max(max).overwrite(storableText)
 const line = storable(4000)
 const time = storable(40).nullable()
 

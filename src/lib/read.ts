@@ -28,6 +28,9 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** A text that PostgreSQL can store: without NUL, and without halves of surrogate pairs. */
+export const storableText = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+
 /** True for a UUID in Berth's format, in any case: PostgreSQL rejects a value that is not a UUID. */
 export const isUuid = (text: string): boolean => UUID.test(text)
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

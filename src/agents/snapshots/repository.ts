@@ -8,7 +8,9 @@ import type {
   RepositoryStatus,
   TreeChange,
 } from '../../../agentd/repository/protocol.ts'
+import { storableText } from '../../lib/read.ts'
 import { type AgentdClient, AgentdError, type AgentdRequest, type AgentdTarget } from '../agentd-client.ts'
+import { storable } from '../agentd-status.ts'
 import { jsonLines, readWithin } from '../agentd-stream.ts'
 
 const STATUS_MS = 20_000
@@ -32,10 +34,7 @@ export interface RepositoryAccess {
 }
 
 const hash = z.string().regex(/^[0-9a-f]{40}$/)
-const text = z
-  .string()
-  .max(2 * MAX_PATH_BYTES)
-  .overwrite(storable)
+const text = storable(2 * MAX_PATH_BYTES)
 const count = z.number().int().nonnegative()
 const repositoryStatus = z.object({ head: hash.nullable(), dirty: z.boolean(), pushed: hash.nullable() })
 const imported = z.object({ commit: hash, tree: hash })
@@ -43,7 +42,10 @@ const imported = z.object({ commit: hash, tree: hash })
 const path = z
   .string()
   .min(1)
-  .refine((value) => Buffer.byteLength(value) <= MAX_PATH_BYTES && storable(value) === value, 'unfit text')
+  .refine(
+    (value) => Buffer.byteLength(value) <= MAX_PATH_BYTES && storableText(value) === value,
+    'unfit text',
+  )
   .refine((value) => !value.split('/').some((name) => ['', '.', '..', '.git'].includes(name)), 'no such path')
 const change = z.union([
   z.object({ path, removed: z.literal(true) }),
@@ -180,7 +182,7 @@ export function readFiles(access: Reading, { commit, max }: { commit: string; ma
 
 async function readText({ agentd, target, signal }: Reading, path: string, max: number): Promise<Cut> {
   const { body, headers } = await agentd.bytes(target, { path, timeoutMs: TEXT_MS, maxBytes: max, signal })
-  return { text: storable(body.toString('utf8')), truncated: headers.truncated === 'true' }
+  return { text: storableText(body.toString('utf8')), truncated: headers.truncated === 'true' }
 }
 
 /** Resets the working tree to a commit. @throws AgentdError `not_found` if the commit does not exist. */
@@ -230,9 +232,4 @@ function ask<T>(
   shape?: z.ZodType<T>,
 ): Promise<T> {
   return agentd.json(target, { ...request, epoch, signal }, shape)
-}
-
-/** Converts a text into one that PostgreSQL can store. */
-function storable(text: string): string {
-  return text.replaceAll('\0', '').toWellFormed()
 }

@@ -3,6 +3,7 @@
 import { CID } from 'multiformats/cid'
 import { MANIFEST_BYTES } from '../../../agentd/manifest-check.ts'
 import { ignoring, messages, notFound } from '../../errors.ts'
+import { storableText } from '../../lib/read.ts'
 import { within } from '../../lib/signals.ts'
 import { listPaths } from '../../storage/dag/folder.ts'
 import type { Storage } from '../../storage/port.ts'
@@ -76,5 +77,5 @@ async function readText(source: Source, path: string, maxBytes: number): Promise
   const chunks: Uint8Array[] = []
   // One byte more than the limit, so that a file that is too large does not pass as its beginning.
   for await (const chunk of storage.cat(root, { path, length: maxBytes + 1, signal })) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '').toWellFormed()
+  return storableText(Buffer.concat(chunks).toString('utf8'))
 }

@@ -3,6 +3,7 @@
 import { MANIFEST_BYTES } from '../../../../agentd/manifest-check.ts'
 import type { TreeChange } from '../../../../agentd/repository/protocol.ts'
 import { badRequest, messages } from '../../../errors.ts'
+import { storableText } from '../../../lib/read.ts'
 import { within } from '../../../lib/signals.ts'
 import type { Storage } from '../../../storage/port.ts'
 import type { AgentServices } from '../../agent-route.ts'
@@ -77,9 +78,5 @@ function textOf({ files, contents }: GitTree, path: string, maxBytes: number): s
   const bytes = file && contents.get(file.blob)
   if (!bytes) return null
   // One byte more than the limit, so that a file that is too large does not pass as its beginning.
-  return bytes
-    .subarray(0, maxBytes + 1)
-    .toString('utf8')
-    .replaceAll('\0', '')
-    .toWellFormed()
+  return storableText(bytes.subarray(0, maxBytes + 1).toString('utf8'))
 }
