@@ -9,6 +9,7 @@ import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { hasCode } from '../lib/files.ts'
+import { callsUntil } from './calls.ts'
 import { assertSupported } from './dag/codecs.ts'
 import { exportCar, readBlock, readBlocks, readFile } from './dag/read.ts'
 import { listDirectory, resolvePath } from './dag/unixfs.ts'
@@ -107,16 +108,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     }
   }
 
-  /** Runs a call of the port: its signal fires on `stop`, and every failure is a StorageError. */
-  const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    const combined = AbortSignal.any([signal, stopped.signal])
-    try {
-      combined.throwIfAborted()
-      return await run(combined)
-    } catch (error) {
-      throw asStorageError(error, combined)
-    }
-  }
+  const { call, iterate } = callsUntil(stopped.signal)
 
   return {
     network: name,
@@ -156,7 +148,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
         return pins.remove(cid)
       }),
     isPinned: (cid, { signal }) => call(signal, () => pins.has(cid)),
-    list: ({ signal }) => iterate(signal, stopped.signal, () => pins.list()),
+    list: ({ signal }) => iterate(signal, () => pins.list()),
 
     add: (entries, options) =>
       call(options.signal, (signal) =>
@@ -184,16 +176,13 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           }),
         ),
       ),
-    exportCar: (cid, { signal }) =>
-      iterate(signal, stopped.signal, (combined) => exportCar(cid, read, combined)),
-    blocks: (cid, { signal }) =>
-      iterate(signal, stopped.signal, (combined) => readBlocks(cid, read, combined)),
+    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(cid, read, combined)),
+    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(cid, read, combined)),
     cat: (cid, { signal, ...range }) =>
-      iterate(signal, stopped.signal, (combined) => readFile(cid, read, { ...range, signal: combined })),
+      iterate(signal, (combined) => readFile(cid, read, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
       call(signal, (combined) => resolvePath(cid, path, read, combined)),
-    ls: (cid, { signal }) =>
-      iterate(signal, stopped.signal, (combined) => listDirectory(cid, read, combined)),
+    ls: (cid, { signal }) => iterate(signal, (combined) => listDirectory(cid, read, combined)),
     block: (cid, { signal }) => call(signal, () => read(cid)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, { blocks, pieces }, combined)),
 
@@ -214,29 +203,6 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
         }
       }),
   }
-}
-
-async function* iterate<T>(
-  signal: AbortSignal,
-  stopped: AbortSignal,
-  run: (signal: AbortSignal) => AsyncIterable<T>,
-): AsyncGenerator<T> {
-  const combined = AbortSignal.any([signal, stopped])
-  try {
-    for await (const item of run(combined)) {
-      combined.throwIfAborted()
-      yield item
-    }
-  } catch (error) {
-    throw asStorageError(error, combined)
-  }
-}
-
-/** Converts an error of a call into an error of the port. */
-function asStorageError(error: unknown, signal: AbortSignal): unknown {
-  if (error instanceof StorageError) return error
-  if (signal.aborted) return new StorageError('aborted', 'The call was aborted', { cause: error })
-  return error
 }
 
 /**

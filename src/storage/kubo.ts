@@ -2,6 +2,7 @@
 import type { CID } from 'multiformats/cid'
 import { isContention } from '../db/database-errors.ts'
 import type { SharedLock } from '../db/shared-lock.ts'
+import { callsUntil } from './calls.ts'
 import { assertSupported } from './dag/codecs.ts'
 import { listDirectory, resolvePath } from './dag/unixfs.ts'
 import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
@@ -55,7 +56,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
   /** A write that Kubo rejected for lack of room; null once it has accepted one again. */
   let full: NodeFullError | null = null
   /** An error of the port, naming the setting of the Kubo without room. */
-  const explained = (error: unknown): unknown => {
+  const explain = (error: unknown): unknown => {
     const known = asStorageError(error)
     if (!(known instanceof NodeFullError)) return known
     const setting = network === 'public' ? 'IPFS_API_URL' : 'IPFS_PRIVATE_API_URL'
@@ -97,36 +98,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     }
   }
 
-  const combine = (signal: AbortSignal) => AbortSignal.any([signal, stopped.signal])
-
-  /** Runs a call of the port: its signal fires on `stop`, and every failure is a StorageError. */
-  const call = async <T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> => {
-    const combined = combine(signal)
-    try {
-      combined.throwIfAborted()
-      assertFit()
-      return await run(combined)
-    } catch (error) {
-      if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      throw explained(error)
-    }
-  }
-
-  /** Like `call`, for results that are passed on piece by piece. */
-  async function* iterate<T>(
-    signal: AbortSignal,
-    run: (signal: AbortSignal) => AsyncIterable<T>,
-  ): AsyncGenerator<T> {
-    const combined = combine(signal)
-    try {
-      combined.throwIfAborted()
-      assertFit()
-      yield* run(combined)
-    } catch (error) {
-      if (combined.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      throw explained(error)
-    }
-  }
+  const { call, iterate } = callsUntil(stopped.signal, { assertFit, explain })
 
   return {
     network,
@@ -138,7 +110,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
         refusal = null
       } catch (error) {
         refusal = (error as Error).message
-        throw explained(error)
+        throw explain(error)
       }
     },
     async stop() {
