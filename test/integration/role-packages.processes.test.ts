@@ -15,7 +15,6 @@ const ROLES = {
     never: [
       'dockerode',
       '@kubernetes/client-node',
-      'kubo-rpc-client',
       'libp2p',
       '@aws-sdk/client-s3',
       'sharp',
@@ -37,7 +36,6 @@ const ROLES = {
       'bullmq',
       'ioredis',
       '@prisma/client',
-      'kubo-rpc-client',
       'libp2p',
     ],
   },
