@@ -1,4 +1,4 @@
-/** What workers use of skills. */
+/** The parts of skills that workers use. */
 export { attachedSkills, attachSkills } from './attach.ts'
 export { readSkill } from './content.ts'
 export type { SkillFile } from './files.ts'

@@ -1,3 +1,3 @@
-/** What workers use of tasks. */
+/** The parts of tasks that workers use. */
 export { Tasks } from './jobs.ts'
 export { newTask } from './task-schema.ts'

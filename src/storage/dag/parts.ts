@@ -163,7 +163,7 @@ async function* fileBlocks(
   }
 }
 
-/** A node of a file. @throws StorageError `invalid_object` if it is none, or does not say the size of each link. */
+/** A node of a file. @throws StorageError `invalid_object` for another block, or if links lack sizes. */
 export function fileNode(cid: CID, bytes: Uint8Array): UnixFsNode {
   const node = cid.code === dagPb.code ? decodeUnixFs(bytes) : null
   if (!node) throw new StorageError('invalid_object', `${cid} is not a UnixFS file`)
