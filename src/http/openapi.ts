@@ -108,7 +108,10 @@ function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...schema } = z.toJSONSchema(shape, {
     io,
     unrepresentable: 'any',
-    override({ jsonSchema }) {
+    override({ zodSchema, jsonSchema }) {
+      // zod leaves out those of a shape that transforms its input: here, examples are of the input.
+      const examples = z.globalRegistry.get(zodSchema)?.examples
+      if (Array.isArray(examples)) jsonSchema.examples = examples
       // Responses may gain fields, and clients must ignore unknown ones.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
       // Every record has `propertyNames`, which carry no information.

@@ -4,7 +4,7 @@ import type { Pool } from '../db/pool.ts'
 import { ApiError, notFound } from '../errors.ts'
 import { eventStream } from '../http/docs/example.ts'
 import { openEventStream } from '../http/event-stream.ts'
-import { like, timestamp, uuid } from '../http/fields.ts'
+import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, requireScope, route } from '../http/route.ts'
 import { order, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
@@ -24,7 +24,7 @@ const operationView = z.object({
     .describe(
       'The name of that file or agent; for a file without a name, its CID. Null if it no longer exists.',
     ),
-  state: z.enum(OPERATION_STATES),
+  state: withExample(z.enum(OPERATION_STATES), 'running'),
   step: like('retrieving').nullable().describe('Its current step, or its last step if it has ended.'),
   progress: z.record(z.string(), z.unknown()).nullable(),
   attempts: like(1),
