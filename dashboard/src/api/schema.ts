@@ -6100,7 +6100,11 @@ export interface operations {
                 /**
                  * @example {
                  *       "expires": 60,
-                 *       "url": "https://catalogues.gateway.localhost/files/bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
+                 *       "network": "public",
+                 *       "max_file_size": 5000000,
+                 *       "allow_mime_types": [
+                 *         "image/*"
+                 *       ]
                  *     }
                  */
                 "application/json": {
@@ -13606,19 +13610,19 @@ export interface operations {
                      *             "via": "key",
                      *             "user": {
                      *               "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *               "name": null
+                     *               "name": "Ada"
                      *             },
                      *             "keyId": null,
                      *             "agentId": null,
                      *             "action": "createSecret",
-                     *             "method": null,
-                     *             "route": null,
+                     *             "method": "POST",
+                     *             "route": "/v0/secrets",
                      *             "resource": "secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26",
-                     *             "status": null,
+                     *             "status": 201,
                      *             "errorCode": null,
                      *             "requestId": null,
-                     *             "address": null,
-                     *             "userAgent": null
+                     *             "address": "203.0.113.20",
+                     *             "userAgent": "curl/8.5.0"
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13660,7 +13664,7 @@ export interface operations {
                             next_page_token: string;
                         };
                     };
-                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":null},"keyId":null,"agentId":null,"action":"createSecret","method":null,"route":null,"resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":null,"errorCode":null,"requestId":null,"address":null,"userAgent":null} */
+                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":"Ada"},"keyId":null,"agentId":null,"action":"createSecret","method":"POST","route":"/v0/secrets","resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":201,"errorCode":null,"requestId":null,"address":"203.0.113.20","userAgent":"curl/8.5.0"} */
                     "application/x-ndjson": string;
                 };
             };
@@ -13729,19 +13733,19 @@ export interface operations {
                      *             "via": "key",
                      *             "user": {
                      *               "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
-                     *               "name": null
+                     *               "name": "Ada"
                      *             },
                      *             "keyId": null,
                      *             "agentId": null,
                      *             "action": "createSecret",
-                     *             "method": null,
-                     *             "route": null,
+                     *             "method": "POST",
+                     *             "route": "/v0/secrets",
                      *             "resource": "secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26",
-                     *             "status": null,
+                     *             "status": 201,
                      *             "errorCode": null,
                      *             "requestId": null,
-                     *             "address": null,
-                     *             "userAgent": null
+                     *             "address": "203.0.113.20",
+                     *             "userAgent": "curl/8.5.0"
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -13783,7 +13787,7 @@ export interface operations {
                             next_page_token: string;
                         };
                     };
-                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":null},"keyId":null,"agentId":null,"action":"createSecret","method":null,"route":null,"resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":null,"errorCode":null,"requestId":null,"address":null,"userAgent":null} */
+                    /** @example {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","createdAt":"2026-11-21T10:58:03.485Z","workspaceId":null,"via":"key","user":{"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","name":"Ada"},"keyId":null,"agentId":null,"action":"createSecret","method":"POST","route":"/v0/secrets","resource":"secrets/0193a1d0-8a3c-7d6f-8e15-3b4a9c0d7f26","status":201,"errorCode":null,"requestId":null,"address":"203.0.113.20","userAgent":"curl/8.5.0"} */
                     "application/x-ndjson": string;
                 };
             };
@@ -13837,7 +13841,7 @@ export interface operations {
                      *             "kind": "pin.add",
                      *             "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *             "target_name": null,
-                     *             "state": "queued",
+                     *             "state": "running",
                      *             "step": "retrieving",
                      *             "progress": null,
                      *             "attempts": 1,
@@ -13926,7 +13930,7 @@ export interface operations {
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "target_name": null,
-                     *         "state": "queued",
+                     *         "state": "running",
                      *         "step": "retrieving",
                      *         "progress": null,
                      *         "attempts": 1,
@@ -14007,7 +14011,7 @@ export interface operations {
                      *         "kind": "pin.add",
                      *         "target": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
                      *         "target_name": null,
-                     *         "state": "queued",
+                     *         "state": "running",
                      *         "step": "retrieving",
                      *         "progress": null,
                      *         "attempts": 1,
@@ -14084,7 +14088,7 @@ export interface operations {
                 content: {
                     /**
                      * @example event: operation
-                     *     data: {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":null,"state":"queued","step":"retrieving","progress":null,"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485Z","started_at":"2026-11-21T10:58:03.485Z","next_attempt_at":null,"finished_at":null}
+                     *     data: {"id":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","kind":"pin.add","target":"0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7","target_name":null,"state":"running","step":"retrieving","progress":null,"attempts":1,"error":null,"error_code":null,"created_at":"2026-11-21T10:58:03.485Z","started_at":"2026-11-21T10:58:03.485Z","next_attempt_at":null,"finished_at":null}
                      */
                     "text/event-stream": string;
                 };
@@ -19192,7 +19196,15 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "botToken": "123456789:AAHf…",
+                 *       "dmPolicy": "pairing",
+                 *       "allowFrom": [
+                 *         "603767951"
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @description Telegram, Slack (`xoxb-`), Discord. Unchanged if omitted. */
                     botToken?: unknown;
@@ -20335,7 +20347,16 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "agentId": "x7f3k2ab",
+                 *       "slug": "librarian",
+                 *       "category": "reference",
+                 *       "tags": [
+                 *         "books"
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
@@ -20769,7 +20790,12 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "agentId": "x7f3k2ab",
+                 *       "description": "Keeps a catalogue of books."
+                 *     }
+                 */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
@@ -21120,7 +21146,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                /** @example {} */
+                /**
+                 * @example {
+                 *       "agentId": "x7f3k2ab"
+                 *     }
+                 */
                 "application/json": {
                     /** @description The agent of the workspace whose snapshot becomes the template. */
                     agentId?: string;
