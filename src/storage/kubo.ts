@@ -5,7 +5,7 @@ import type { SharedLock } from '../db/shared-lock.ts'
 import { callsUntil } from './calls.ts'
 import { assertSupported } from './dag/codecs.ts'
 import { listDirectory, resolvePath } from './dag/unixfs.ts'
-import { checkNode, identify, probeRoom, SAME_NODE } from './kubo/check.ts'
+import { checkNode, probeRoom, SAME_NODE } from './kubo/check.ts'
 import { KuboClient } from './kubo/client.ts'
 import { collectGarbage, findGarbage, readRepoBytes } from './kubo/garbage.ts'
 import { buildBlocks, importCar, importFiles } from './kubo/import.ts'
@@ -13,6 +13,7 @@ import { asStorageError } from './kubo/kubo-errors.ts'
 import { KuboPins } from './kubo/pins.ts'
 import { blockReader, exportCar, readBlock, readFile, statDag } from './kubo/read.ts'
 import { readBlocks } from './kubo/read-blocks.ts'
+import { KuboStream } from './kubo/stream.ts'
 import {
   type Network,
   NodeFullError,
@@ -37,6 +38,7 @@ export interface KuboOptions {
   pinName?: string
 }
 
+const SHORT_MS = 10_000
 /** How long a collection waits for running imports and retrievals, and new ones for it. */
 const QUIET_MS = 30_000
 
@@ -44,7 +46,9 @@ const QUIET_MS = 30_000
 export function createKuboStorage(options: KuboOptions): Storage {
   const { apiUrl, network, otherApiUrl, lock, pinName = 'berth' } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
-  const kubo = new KuboClient(apiUrl)
+  const client = new KuboClient(apiUrl)
+  const stream = new KuboStream(apiUrl)
+  const kubo = { client, stream }
   const stopped = new AbortController()
   const pins = new KuboPins(kubo, pinName, stopped.signal)
   /** Why the node must not be used: the last `start` found it unavailable or unsuitable. */
@@ -111,7 +115,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     },
     async stop() {
       stopped.abort()
-      await kubo.close()
+      await stream.close()
     },
 
     pin: (cid, options) =>
@@ -126,7 +130,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     add: (entries, options) =>
       call(options.signal, async (signal) => {
         return apart(signal, async () => {
-          const added = await importFiles(kubo, entries, { ...options, signal })
+          const added = await importFiles(stream, entries, { ...options, signal })
           await pins.keep(added.cid.toV1())
           return added
         })
@@ -134,7 +138,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     importCar: (bytes, options) =>
       call(options.signal, async (signal) => {
         return apart(signal, async () => {
-          const cid = await importCar(kubo, bytes, { ...options, signal })
+          const cid = await importCar(stream, bytes, { ...options, signal })
           await pins.keep(cid.toV1())
           return { cid }
         })
@@ -144,21 +148,21 @@ export function createKuboStorage(options: KuboOptions): Storage {
         if (base && !(await pins.has(base.toV1(), combined)))
           throw new StorageError('not_found', `${base} is not pinned`)
         return apart(combined, async () => {
-          const root = await buildBlocks(kubo, make, base, combined)
+          const root = await buildBlocks(stream, make, base, combined)
           await pins.keep(root.toV1(), base?.toV1())
           return root
         })
       }),
-    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(kubo, cid, combined)),
-    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(kubo, cid, combined)),
+    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(stream, cid, combined)),
+    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(stream, cid, combined)),
     cat: (cid, { signal, ...range }) =>
-      iterate(signal, (combined) => readFile(kubo, cid, { ...range, signal: combined })),
+      iterate(signal, (combined) => readFile(stream, cid, { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
-      call(signal, (combined) => resolvePath(cid, path, blockReader(kubo, combined), combined)),
+      call(signal, (combined) => resolvePath(cid, path, blockReader(stream, combined), combined)),
     ls: (cid, { signal }) =>
-      iterate(signal, (combined) => listDirectory(cid, blockReader(kubo, combined), combined)),
-    block: (cid, { signal }) => call(signal, (combined) => readBlock(kubo, cid, combined)),
-    stat: (cid, { signal }) => call(signal, (combined) => statDag(kubo, cid, combined)),
+      iterate(signal, (combined) => listDirectory(cid, blockReader(stream, combined), combined)),
+    block: (cid, { signal }) => call(signal, (combined) => readBlock(stream, cid, combined)),
+    stat: (cid, { signal }) => call(signal, (combined) => statDag(stream, cid, combined)),
 
     gc: ({ signal, dryRun = false }) =>
       call(signal, async (combined) => {
@@ -174,7 +178,7 @@ export function createKuboStorage(options: KuboOptions): Storage {
     async shortage({ signal }) {
       if (full === null) return null
       try {
-        await call(signal, (combined) => probeRoom(kubo, combined))
+        await call(signal, (combined) => probeRoom(client, combined))
         full = null
         return null
       } catch (error) {
@@ -184,9 +188,19 @@ export function createKuboStorage(options: KuboOptions): Storage {
     },
     info: ({ signal }) =>
       call(signal, async (combined) => {
-        const [id, repoBytes] = await Promise.all([identify(kubo, combined), readRepoBytes(kubo, combined)])
-        const { ID: peerId, AgentVersion: agent, Addresses: addresses } = id
-        return { driver: 'kubo' as const, agent, peerId, addresses: addresses ?? [], repoBytes }
+        const limits = { signal: combined, deadlineMs: SHORT_MS }
+        const [id, repoBytes] = await Promise.all([
+          client.call('id', limits, (rpc, signal) => rpc.id({ signal })),
+          readRepoBytes(kubo, combined),
+        ])
+        return {
+          driver: 'kubo' as const,
+          agent: id.agentVersion,
+          peerId: `${id.id}`,
+          // Kubo returns null if it has no addresses.
+          addresses: (id.addresses ?? []).map(String),
+          repoBytes,
+        }
       }),
   }
 }

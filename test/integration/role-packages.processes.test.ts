@@ -15,6 +15,7 @@ const ROLES = {
     never: [
       'dockerode',
       '@kubernetes/client-node',
+      'kubo-rpc-client',
       'libp2p',
       '@aws-sdk/client-s3',
       'sharp',
@@ -36,6 +37,7 @@ const ROLES = {
       'bullmq',
       'ioredis',
       '@prisma/client',
+      'kubo-rpc-client',
       'libp2p',
     ],
   },

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { Readable } from 'node:stream'
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { identity } from 'multiformats/hashes/identity'
 import { StorageError } from '../port.ts'
-import { KuboClient, OFFLINE } from './client.ts'
-import { checkProfile, multipart, single } from './import.ts'
+import { type Kubo, KuboClient, OFFLINE } from './client.ts'
+import { checkProfile } from './import.ts'
 import { KuboError } from './kubo-errors.ts'
 
 const CALL_MS = 10_000
@@ -20,48 +19,36 @@ export const SAME_NODE =
  * @throws StorageError `unavailable`, or Error naming what to fix.
  */
 export async function checkNode(
-  kubo: KuboClient,
+  { client, stream }: Kubo,
   otherApiUrl: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const limits = { signal, deadlineMs: CALL_MS }
-  const { Version: version } = await kubo.call<{ Version: string }>('version', {}, limits)
+  const { version } = await client.call('version', limits, (rpc, signal) => rpc.version({ signal }))
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major === OLDEST[0] && minor < OLDEST[1]) {
     throw new Error(`Kubo ${version} is too old: Berth needs ${OLDEST.join('.')} or newer`)
   }
-  await checkProfile(kubo, signal)
-  if (otherApiUrl) await checkIsAnother(kubo, otherApiUrl, signal)
-}
-
-interface Identity {
-  ID: string
-  AgentVersion: string
-  /** Null if Kubo has none. */
-  Addresses: string[] | null
-}
-
-/** A node's peer id, version and addresses. @throws KuboError, StorageError `unavailable` or `aborted`. */
-export async function identify(kubo: KuboClient, signal: AbortSignal): Promise<Identity> {
-  const identity = await kubo.call<Identity>('id', {}, { signal, deadlineMs: CALL_MS })
-  if (identity.ID) return identity
-  throw new StorageError('unavailable', 'Kubo answered id without a peer id')
+  await checkProfile(stream, signal)
+  if (otherApiUrl) await checkIsAnother(client, otherApiUrl, signal)
 }
 
 /**
  * Checks that two addresses lead to two nodes. An unavailable node passes: its own start checks it against this one.
  * @throws Error naming the setting to change.
  */
-async function checkIsAnother(kubo: KuboClient, otherApiUrl: string, signal: AbortSignal): Promise<void> {
-  const other = new KuboClient(otherApiUrl)
+async function checkIsAnother(client: KuboClient, otherApiUrl: string, signal: AbortSignal): Promise<void> {
+  const limits = { signal, deadlineMs: CALL_MS }
   try {
-    const [mine, theirs] = await Promise.all([identify(kubo, signal), identify(other, signal)])
-    if (mine.ID !== theirs.ID) return
+    const [mine, theirs] = await Promise.all(
+      [client, new KuboClient(otherApiUrl)].map((node) =>
+        node.call('id', limits, (rpc, signal) => rpc.id({ signal })),
+      ),
+    )
+    if (`${mine?.id}` !== `${theirs?.id}`) return
   } catch (error) {
     if (error instanceof StorageError || error instanceof KuboError) return
     throw error
-  } finally {
-    await other.close()
   }
   throw new Error(SAME_NODE)
 }
@@ -77,13 +64,14 @@ const PROBE_PIN = CID.createV1(raw.code, identity.digest(new TextEncoder().encod
  * datastore's log, Kubo accepts blocks but no pins until it is restarted.
  * @throws KuboError if Kubo rejects something, StorageError `unavailable` or `aborted`.
  */
-export async function probeRoom(kubo: KuboClient, signal: AbortSignal): Promise<void> {
+export async function probeRoom(client: KuboClient, signal: AbortSignal): Promise<void> {
   const limits = { signal, deadlineMs: PROBE_MS }
-  const body = multipart(single('probe', Readable.from([randomBytes(PROBE_BYTES)])))
-  const { Key } = await kubo.call<{ Key: string }>('block/put', {}, { ...limits, body })
-  const removed = await kubo.call<{ Error?: string }>('block/rm', { arg: Key, force: true }, limits)
-  if (removed.Error) throw new KuboError(removed.Error)
-  const pin = { arg: `${PROBE_PIN}`, ...OFFLINE }
-  await kubo.call('pin/add', pin, limits)
-  await kubo.call('pin/rm', pin, limits)
+  const cid = await client.call('block/put', limits, (rpc, signal) =>
+    rpc.block.put(randomBytes(PROBE_BYTES), { format: 'raw', mhtype: 'sha2-256', version: 1, signal }),
+  )
+  await client.call('block/rm', limits, async (rpc, signal) => {
+    for await (const { error } of rpc.block.rm(cid, { force: true, signal })) if (error) throw error
+  })
+  await client.call('pin/add', limits, (rpc, signal) => rpc.pin.add(PROBE_PIN, { signal, ...OFFLINE }))
+  await client.call('pin/rm', limits, (rpc, signal) => rpc.pin.rm(PROBE_PIN, { signal, ...OFFLINE }))
 }

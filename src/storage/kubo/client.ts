@@ -1,183 +1,80 @@
-import { Readable } from 'node:stream'
-import { Agent, type Dispatcher, request } from 'undici'
+import { create, type KuboRPCClient } from 'kubo-rpc-client'
+import { withDeadline } from '../../lib/signals.ts'
 import { StorageError } from '../port.ts'
 import { KuboError } from './kubo-errors.ts'
+import { apiAddress, type KuboStream } from './stream.ts'
 
-/** Makes Kubo use only its own blocks. */
-export const OFFLINE = { offline: true }
-
-/** A list is a parameter that occurs several times. */
-export type Params = Record<string, string | number | boolean | string[] | undefined>
-
-export interface CallOptions {
-  signal: AbortSignal
-  /** Time limit for the complete response. */
-  deadlineMs?: number
-  /**
-   * Maximum silence of Kubo, for long responses. With a body, it applies once the body is sent; until then, to each
-   * part that Kubo has to accept.
-   */
-  idleMs?: number
-  body?: { type: string; content: AsyncIterable<Uint8Array> }
+/** The two clients with which Berth talks to one node. */
+export interface Kubo {
+  client: KuboClient
+  stream: KuboStream
 }
 
+export interface CallLimits {
+  signal: AbortSignal
+  /** Time limit for the complete response. */
+  deadlineMs: number
+}
+
+/** Makes Kubo use only its own blocks. The types of kubo-rpc-client lack it, but it passes it on. */
+export const OFFLINE = { offline: true }
+
 /**
- * Kubo's RPC API (`/api/v0`) through undici's `request`, which provides a response's trailers: Kubo reports an error
- * that occurs after it began its response in `X-Stream-Error`. `fetch` has no trailers, so kubo-rpc-client treats a
- * truncated response as complete. It also lacks commands and parameters that Berth needs, such as `dag/stat`, and
- * `offline` for CARs.
+ * Kubo's RPC API through kubo-rpc-client, for every command that returns at once and completely. `KuboStream` has the
+ * others, with the reason for each. kubo-rpc-client only passes its `timeout` on to Kubo, so deadlines are enforced
+ * here.
  */
 export class KuboClient {
-  readonly #base: string
-  readonly #authorization: string | null
-  // The number of connections is not limited, so a call never waits behind hanging pins. Its own timeouts are off: they
-  // end every call that is silent for 5 minutes, and each call has its own limit.
-  readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 5_000 } })
+  readonly #rpc: KuboRPCClient
 
   /** @param apiUrl For example `http://127.0.0.1:5001`; a user and password in it become basic auth. */
   constructor(apiUrl: string) {
     const { base, authorization } = apiAddress(apiUrl)
-    this.#base = base
-    this.#authorization = authorization
-  }
-
-  /** Calls a command that returns a single JSON object. */
-  async call<T>(command: string, params: Params, options: CallOptions): Promise<T> {
-    let answer: unknown
-    for await (const row of this.rows(command, params, options)) answer ??= row
-    if (answer === undefined) throw new StorageError('unavailable', `Kubo answered ${command} with nothing`)
-    return answer as T
-  }
-
-  /** Calls a command that returns a stream of JSON objects, one per line. */
-  async *rows<T>(command: string, params: Params, options: CallOptions): AsyncGenerator<T> {
-    const decoder = new TextDecoder()
-    let text = ''
-    for await (const chunk of this.bytes(command, params, options)) {
-      const lines = (text + decoder.decode(chunk, { stream: true })).split('\n')
-      text = lines.pop() ?? ''
-      for (const line of lines) if (line.trim()) yield parse<T>(command, line)
-    }
-    if (text.trim()) yield parse<T>(command, text)
+    this.#rpc = create({ url: base, ...(authorization && { headers: { authorization } }) })
   }
 
   /**
-   * Calls a command and passes its response on as it arrives. Ends without an error only if the response is complete.
-   * @throws KuboError, or StorageError `unavailable` and `aborted`; errors of the body pass unchanged.
+   * Runs a call, which must pass on the given signal.
+   * @param command Names the call in errors, for example `pin/ls`.
+   * @throws KuboError for errors that Kubo reports, otherwise StorageError `unavailable` or `aborted`.
    */
-  async *bytes(command: string, params: Params, options: CallOptions): AsyncGenerator<Uint8Array> {
-    const { body, deadlineMs, idleMs } = options
-    const late = new AbortController()
-    const signal = AbortSignal.any([options.signal, late.signal])
-    let ended = false
-    const limit = (ms: number | undefined): NodeJS.Timeout | undefined => {
-      // A body may still produce its next part after the call is over.
-      if (ms === undefined || ended) return undefined
-      const message = `Kubo did not answer ${command} within ${ms} ms`
-      return setTimeout(() => late.abort(new StorageError('unavailable', message)), ms)
-    }
-    const deadline = limit(deadlineMs)
-    let idle: NodeJS.Timeout | undefined
-    let taking: NodeJS.Timeout | undefined
-    let bodyFailure: { error: unknown } | null = null
-    /**
-     * The body as it is sent. Kubo has to accept each part within the idle time; the source's own time does not count.
-     */
-    async function* sent(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-      try {
-        for await (const chunk of content) {
-          taking = limit(idleMs)
-          yield chunk
-          clearTimeout(taking)
-        }
-      } catch (error) {
-        bodyFailure = { error }
-        throw error
-      }
-      idle = limit(idleMs)
-    }
+  async call<T>(
+    command: string,
+    { signal, deadlineMs }: CallLimits,
+    run: (rpc: KuboRPCClient, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const late = () =>
+      new StorageError('unavailable', `Kubo did not answer ${command} within ${deadlineMs} ms`)
     try {
-      signal.throwIfAborted()
-      if (!body) idle = limit(idleMs)
-      const response = await request(`${this.#base}/${command}?${query(params)}`, {
-        method: 'POST',
-        dispatcher: this.#agent,
-        signal,
-        headers: {
-          ...(this.#authorization && { authorization: this.#authorization }),
-          ...(body && { 'content-type': body.type }),
-        },
-        body: body ? Readable.from(sent(body.content), { objectMode: false }) : null,
+      return await withDeadline({ ms: deadlineMs, signal, late }, async (either) => {
+        either.throwIfAborted()
+        return await run(this.#rpc, either)
       })
-      if (response.statusCode !== 200) throw await errorAnswer(command, response)
-      const expected = Number(response.headers['x-content-length'] ?? Number.NaN)
-      let received = 0
-      for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-        received += chunk.length
-        clearTimeout(idle) // the consumer may take its time
-        yield chunk
-        if (idle) idle = limit(idleMs)
-      }
-      const streamError = response.trailers['x-stream-error']
-      if (streamError) throw new KuboError(String(streamError))
-      if (received < expected) {
-        throw new StorageError('unavailable', `Kubo ended ${command} after ${received} of ${expected} bytes`)
-      }
     } catch (error) {
-      if (bodyFailure) throw (bodyFailure as { error: unknown }).error
-      if (error instanceof KuboError || error instanceof StorageError) throw error
-      if (options.signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
-      if (late.signal.aborted) throw late.signal.reason
-      const message = `Kubo is not there: ${(error as Error).message}`
-      throw new StorageError('unavailable', message, { cause: error })
-    } finally {
-      ended = true
-      for (const timer of [deadline, idle, taking]) clearTimeout(timer)
+      if (signal.aborted) throw new StorageError('aborted', 'The call was aborted', { cause: error })
+      throw error instanceof StorageError ? error : failure(command, error as Failure)
     }
   }
-
-  async close(): Promise<void> {
-    await this.#agent.destroy()
-  }
 }
 
-/** The URL of the RPC API, and the header that Kubo or a proxy in front of it requires. */
-function apiAddress(apiUrl: string): { base: string; authorization: string | null } {
-  const { origin, pathname, username, password } = new URL(apiUrl)
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  return {
-    base: `${origin}${pathname.replace(/\/(api\/v0\/?)?$/, '')}/api/v0`,
-    authorization: username ? `Basic ${Buffer.from(credentials).toString('base64')}` : null,
-  }
+/** An error of kubo-rpc-client: it has the response if the status is not 200, and the cause if the connection broke. */
+interface Failure extends Error {
+  response?: Response
 }
 
-function query(params: Params): URLSearchParams {
-  const all = Object.entries(params).flatMap(([name, value]) =>
-    [value].flat().map((one) => [name, one] as const),
-  )
-  const defined = all.filter(([, value]) => value !== undefined)
-  return new URLSearchParams(defined.map(([name, value]): [string, string] => [name, String(value)]))
-}
-
-function parse<T>(command: string, line: string): T {
-  try {
-    return JSON.parse(line) as T
-  } catch (error) {
-    throw new StorageError('unavailable', `Kubo answered ${command} with no JSON`, { cause: error })
+function failure(command: string, error: Failure): Error {
+  // Kubo's own errors are JSON; those of its HTTP server or of a proxy are not. kubo-rpc-client turns a timeout error
+  // from Kubo into a TimeoutError without a response.
+  const isKubos = error.response?.headers.get('content-type')?.startsWith('application/json')
+  if (isKubos || error.name === 'TimeoutError') return new KuboError(error.message)
+  const words = error.message.slice(0, 200)
+  if (error.response) {
+    return new StorageError('unavailable', `Kubo answered ${command} with ${error.response.status}: ${words}`)
   }
-}
-
-/** The error for a status other than 200: Kubo's own errors are JSON with a `Message`. */
-async function errorAnswer(command: string, response: Dispatcher.ResponseData): Promise<Error> {
-  const text = await response.body.text()
-  try {
-    const { Message } = JSON.parse(text) as { Message: unknown }
-    if (typeof Message === 'string') return new KuboError(Message)
-  } catch {
-    // Not from Kubo, or from its HTTP server: unknown command, no permission, or a proxy.
-  }
-  return new StorageError(
-    'unavailable',
-    `Kubo answered ${command} with ${response.statusCode}: ${text.slice(0, 200)}`,
-  )
+  // `fetch failed` and `terminated` are uninformative; their cause is not.
+  const message =
+    error.cause instanceof Error
+      ? `Kubo is not there: ${error.cause.message}`
+      : `Kubo's answer to ${command} cannot be read: ${words}`
+  return new StorageError('unavailable', message, { cause: error })
 }

@@ -15,9 +15,9 @@ import {
   type PutBlock,
   StorageError,
 } from '../port.ts'
-import type { KuboClient } from './client.ts'
 import { asStorageError } from './kubo-errors.ts'
 import { blockReader } from './read.ts'
+import type { KuboStream } from './stream.ts'
 
 /** Maximum time for Kubo to finish an import, once it has all bytes. */
 const IDLE_MS = 60_000
@@ -42,7 +42,7 @@ interface AddRow {
 
 /** Imports files; see `Storage.add`. The root is not pinned. */
 export async function importFiles(
-  kubo: KuboClient,
+  stream: KuboStream,
   entries: AsyncIterable<AddEntry>,
   { cidVersion, folder, signal }: AddOptions,
 ): Promise<DagStat & { cid: CID }> {
@@ -54,7 +54,7 @@ export async function importFiles(
     const profile = cidVersion === 0 ? V0_PARAMS : {}
     const params = { pin: false, 'wrap-with-directory': true, progress: false, ...profile }
     const call = { signal, idleMs: IDLE_MS, body: multipart(meter.watch(entries, signal)) }
-    for await (const { Name, Hash } of kubo.rows<AddRow>('add', params, call)) {
+    for await (const { Name, Hash } of stream.rows<AddRow>('add', params, call)) {
       if (Name === '') directory = Hash
       else if (Name === meter.paths[0]?.split('/')[0]) top = Hash
     }
@@ -67,7 +67,7 @@ export async function importFiles(
 }
 
 /** The body of a call that takes files: each file is a part whose name is its path. */
-export function multipart(entries: AsyncIterable<AddEntry>): {
+function multipart(entries: AsyncIterable<AddEntry>): {
   type: string
   content: AsyncIterable<Uint8Array>
 } {
@@ -88,7 +88,7 @@ export function multipart(entries: AsyncIterable<AddEntry>): {
 }
 
 /** A source with a single file as its only entry. */
-export async function* single(path: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
+async function* single(path: string, content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
   yield { path, content }
 }
 
@@ -101,12 +101,12 @@ interface ImportRow {
  * that it sees only verified content. @returns its root.
  */
 export async function importCar(
-  kubo: KuboClient,
+  stream: KuboStream,
   source: AsyncIterable<Uint8Array>,
   { isOwn, signal }: ImportOptions,
 ): Promise<CID> {
   const car = await openCar(untilAborted(source, signal), isOwn)
-  await storeBlocks(kubo, car.root, car.blocks, signal)
+  await storeBlocks(stream, car.root, car.blocks, signal)
   return car.root
 }
 
@@ -116,7 +116,7 @@ export async function importCar(
  * @throws StorageError, or whatever `blocks` throws.
  */
 async function storeBlocks(
-  kubo: KuboClient,
+  stream: KuboStream,
   root: CID,
   blocks: AsyncIterable<Block>,
   signal: AbortSignal,
@@ -133,7 +133,7 @@ async function storeBlocks(
   const params = { 'pin-roots': false, stats: true, offline: true }
   const call = { signal, idleMs: IDLE_MS, body: multipart(single('car', car())) }
   try {
-    for await (const row of kubo.rows<ImportRow>('dag/import', params, call)) {
+    for await (const row of stream.rows<ImportRow>('dag/import', params, call)) {
       stored = row.Stats?.BlockCount ?? stored
     }
   } catch (error) {
@@ -150,7 +150,7 @@ const NO_ROOT = CID.parse('bafkqaaa')
  * call, as they arrive. @returns its root.
  */
 export async function buildBlocks(
-  kubo: KuboClient,
+  stream: KuboStream,
   make: (put: PutBlock) => Promise<CID>,
   base: CID | null,
   signal: AbortSignal,
@@ -159,9 +159,9 @@ export async function buildBlocks(
   const blocks = writable.getWriter()
   const ended = new AbortController()
   const combined = AbortSignal.any([signal, ended.signal])
-  const node = { read: blockReader(kubo, combined), write: (block: Block) => blocks.write(block) }
+  const node = { read: blockReader(stream, combined), write: (block: Block) => blocks.write(block) }
   const sending = async (): Promise<void> => {
-    await storeBlocks(kubo, NO_ROOT, readable, combined)
+    await storeBlocks(stream, NO_ROOT, readable, combined)
   }
   const building = async (): Promise<CID> => {
     const root = await buildDag(make, base, node, combined)
@@ -180,9 +180,9 @@ export async function buildBlocks(
 }
 
 /** Checks that Kubo builds the DAGs of the profile by default. @throws Error naming the command that configures it. */
-export async function checkProfile(kubo: KuboClient, signal: AbortSignal): Promise<void> {
+export async function checkProfile(stream: KuboStream, signal: AbortSignal): Promise<void> {
   const params = { 'only-hash': true, pin: false, progress: false }
-  const { Hash } = await kubo.call<AddRow>('add', params, {
+  const { Hash } = await stream.call<AddRow>('add', params, {
     signal,
     deadlineMs: PROBE_MS,
     body: multipart(single('probe', Readable.from([PROBE_BYTES]))),

@@ -1,6 +1,6 @@
 import { CID } from 'multiformats/cid'
 import { type PinOptions, StorageError } from '../port.ts'
-import { type KuboClient, OFFLINE } from './client.ts'
+import { type Kubo, OFFLINE } from './client.ts'
 import { isNotPinned, KuboError } from './kubo-errors.ts'
 import { retrieveAndPin } from './retrieve.ts'
 
@@ -20,7 +20,7 @@ const NAME_LIMIT = 255
  * releasing it can restore it: Berth never removes its users' own pins.
  */
 export class KuboPins {
-  readonly #kubo: KuboClient
+  readonly #kubo: Kubo
   readonly #own: string
   readonly #stopped: AbortSignal
 
@@ -28,7 +28,7 @@ export class KuboPins {
    * @param own The name of Berth's pins, without `+`.
    * @param stopped Ends work that continues without its caller.
    */
-  constructor(kubo: KuboClient, own: string, stopped: AbortSignal) {
+  constructor(kubo: Kubo, own: string, stopped: AbortSignal) {
     this.#kubo = kubo
     this.#own = own
     this.#stopped = stopped
@@ -43,7 +43,7 @@ export class KuboPins {
   async *list(signal: AbortSignal): AsyncGenerator<CID> {
     const params = { type: 'recursive', names: true, stream: true, name: this.#own }
     const options = { signal, idleMs: LIST_IDLE_MS }
-    const rows = this.#kubo.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)
+    const rows = this.#kubo.stream.rows<{ Cid: string; Name?: string }>('pin/ls', params, options)
     for await (const row of rows) if (this.#isOurs(row.Name ?? '')) yield CID.parse(row.Cid)
   }
 
@@ -73,7 +73,10 @@ export class KuboPins {
     if (name === null || !this.#isOurs(name)) return false
     try {
       if (name !== this.#own) await this.#pinLocal(cid, name.slice(this.#own.length + 1), signal)
-      else await this.#kubo.call('pin/rm', { arg: `${cid}`, ...OFFLINE }, { signal, deadlineMs: UNPIN_MS })
+      else
+        await this.#kubo.client.call('pin/rm', { signal, deadlineMs: UNPIN_MS }, (rpc, signal) =>
+          rpc.pin.rm(cid, { signal, ...OFFLINE }),
+        )
       return true
     } catch (error) {
       if (isNotPinned(error)) return false
@@ -94,9 +97,15 @@ export class KuboPins {
   /** The name of a CID's recursive pin, or null if it has none. */
   async #nameOf(cid: CID, signal: AbortSignal): Promise<string | null> {
     try {
-      const params = { arg: `${cid}`, type: 'recursive', names: true, stream: true, ...OFFLINE }
       const limits = { signal, deadlineMs: SHORT_MS }
-      return (await this.#kubo.call<{ Name?: string }>('pin/ls', params, limits)).Name ?? ''
+      return await this.#kubo.client.call('pin/ls', limits, async (rpc, signal) => {
+        const query = { paths: cid, type: 'recursive', names: true, signal, ...OFFLINE } as const
+        let name: string | undefined
+        // Read to the end: abandoning a response closes its connection.
+        for await (const pin of rpc.pin.ls(query)) name = pin.name ?? ''
+        if (name === undefined) throw new Error('neither a pin nor an error')
+        return name
+      })
     } catch (error) {
       if (isNotPinned(error)) return null
       throw error
@@ -125,8 +134,9 @@ export class KuboPins {
   async #extend(base: CID, cid: CID, signal: AbortSignal): Promise<boolean> {
     if ((await this.#nameOf(base, signal)) !== this.#own) return false
     try {
-      const params = { arg: [`${base}`, `${cid}`], unpin: false, ...OFFLINE }
-      await this.#kubo.call('pin/update', params, { signal, deadlineMs: EXTEND_PIN_MS })
+      await this.#kubo.client.call('pin/update', { signal, deadlineMs: EXTEND_PIN_MS }, (rpc, signal) =>
+        rpc.pin.update(base, cid, { unpin: false, signal, ...OFFLINE }),
+      )
       return true
     } catch (error) {
       if (error instanceof KuboError) return false

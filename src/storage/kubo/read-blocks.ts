@@ -11,9 +11,9 @@ import { Frontier, Visited } from '../dag/frontier.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag/limits.ts'
 import { distinctLinks } from '../dag/links.ts'
 import type { Block } from '../port.ts'
-import type { KuboClient } from './client.ts'
 import { asStorageError } from './kubo-errors.ts'
 import { IDLE_MS, readBlock } from './read.ts'
+import type { KuboStream } from './stream.ts'
 
 /** Leaves per call. Kubo holds all of them in memory, whatever size was claimed. */
 const LEAVES = 32
@@ -29,13 +29,13 @@ const MAX_AHEAD = 16
 type Wanted = Block | { cid: CID; size: number }
 
 /** See `Storage.blocks`. */
-export async function* readBlocks(kubo: KuboClient, root: CID, given: AbortSignal): AsyncGenerator<Block> {
+export async function* readBlocks(stream: KuboStream, root: CID, given: AbortSignal): AsyncGenerator<Block> {
   const ended = new AbortController()
   const signal = AbortSignal.any([given, ended.signal])
   let underWay: Promise<Block[]> | undefined
   try {
-    for await (const batch of inBatches(walk(kubo, root, signal))) {
-      const next = readBatch(kubo, batch, signal)
+    for await (const batch of inBatches(walk(stream, root, signal))) {
+      const next = readBatch(stream, batch, signal)
       next.catch(() => {}) // it is awaited below, or nobody continues to read
       if (underWay) yield* await underWay
       underWay = next
@@ -47,13 +47,13 @@ export async function* readBlocks(kubo: KuboClient, root: CID, given: AbortSigna
 }
 
 /** All blocks of a DAG, each once and depth first; leaves with a known size are not read yet. */
-async function* walk(kubo: KuboClient, root: CID, signal: AbortSignal): AsyncGenerator<Wanted> {
+async function* walk(stream: KuboStream, root: CID, signal: AbortSignal): AsyncGenerator<Wanted> {
   const visited = new Visited()
   const claimed = new WeakMap<CID, number>()
-  const nodes = new NodesAhead((cid) => readBlock(kubo, cid, signal), visited)
+  const nodes = new NodesAhead((cid) => readBlock(stream, cid, signal), visited)
   let last: Block | undefined
   const frontier = new Frontier(async (cid) => {
-    const bytes = last?.cid === cid ? last.bytes : await readBlock(kubo, cid, signal)
+    const bytes = last?.cid === cid ? last.bytes : await readBlock(stream, cid, signal)
     const { links, sizes } = await distinctLinks(cid, bytes)
     for (const [index, size] of sizes.entries()) {
       const link = links[index] as CID
@@ -135,9 +135,9 @@ async function* inBatches(wanted: AsyncIterable<Wanted>): AsyncGenerator<Wanted[
   if (batch.length > 0) yield batch
 }
 
-async function readBatch(kubo: KuboClient, batch: Wanted[], signal: AbortSignal): Promise<Block[]> {
+async function readBatch(stream: KuboStream, batch: Wanted[], signal: AbortSignal): Promise<Block[]> {
   const leaves = batch.flatMap((one) => ('size' in one ? [one] : []))
-  const all = leaves.length > 0 ? await catLeaves(kubo, leaves, signal) : null
+  const all = leaves.length > 0 ? await catLeaves(stream, leaves, signal) : null
   const blocks: Block[] = []
   let at = 0
   for (const one of batch) {
@@ -150,14 +150,14 @@ async function readBatch(kubo: KuboClient, batch: Wanted[], signal: AbortSignal)
     at += size
     if (size > LARGE_BLOCK_BYTES) await turn()
     const isWhole = bytes?.length === size && (await matches(cid, bytes))
-    blocks.push({ cid, bytes: isWhole ? bytes : await readBlock(kubo, cid, signal) })
+    blocks.push({ cid, bytes: isWhole ? bytes : await readBlock(stream, cid, signal) })
   }
   return blocks
 }
 
 /** The concatenated bytes of leaves; null if their number differs from the claimed one. */
 async function catLeaves(
-  kubo: KuboClient,
+  stream: KuboStream,
   leaves: { cid: CID; size: number }[],
   signal: AbortSignal,
 ): Promise<Uint8Array | null> {
@@ -165,7 +165,7 @@ async function catLeaves(
   const params = { arg: leaves.map(({ cid }) => `/ipfs/${cid}`), offline: true, progress: false }
   let filled = 0
   try {
-    for await (const chunk of kubo.bytes('cat', params, { signal, idleMs: IDLE_MS })) {
+    for await (const chunk of stream.bytes('cat', params, { signal, idleMs: IDLE_MS })) {
       if (filled + chunk.length > all.length) return null
       all.set(chunk, filled)
       filled += chunk.length

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { multiaddr } from '@multiformats/multiaddr'
 import type { CID } from 'multiformats/cid'
 import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
-import { type KuboClient, OFFLINE } from './client.ts'
+import { type Kubo, type KuboClient, OFFLINE } from './client.ts'
 import { asStorageError } from './kubo-errors.ts'
 
 const CONNECT_MS = 10_000
@@ -33,7 +34,7 @@ interface ProgressRow {
  * @throws StorageError with any code; `not_found` only with `offline`, which never uses the network.
  */
 export async function retrieveAndPin(
-  kubo: KuboClient,
+  kubo: Kubo,
   cid: CID,
   name: string,
   options: PinOptions,
@@ -63,15 +64,15 @@ export async function retrieveAndPin(
       if (offline) return
       redials++
       if (redials === (total.blocks === 0 ? 1 : patience) && hangUps++ < MAX_HANG_UPS)
-        await hangUp(kubo, origins, signal)
-      await connect(kubo, origins, signal)
+        await hangUp(kubo.client, origins, signal)
+      await connect(kubo.client, origins, signal)
     },
     Math.min(REDIAL_MS, stallMs / 2),
   )
 
   const reachSomebody = async () => {
     if (offline || origins.length === 0) return
-    const failures = await connect(kubo, origins, signal)
+    const failures = await connect(kubo.client, origins, signal)
     if (failures.size < origins.length || signal.aborted) return
     if ((await findProvider(kubo, cid, origins, signal)) !== 'none') return
     await sleep(Math.min(GRACE_MS, stallMs / 2), undefined, { signal, ref: false }).catch(() => {})
@@ -82,13 +83,14 @@ export async function retrieveAndPin(
   void reachSomebody()
   try {
     const params = { arg: `${cid}`, recursive: true, progress: true, name, offline }
-    for await (const row of kubo.rows<ProgressRow>('pin/add', params, {
+    for await (const row of kubo.stream.rows<ProgressRow>('pin/add', params, {
       signal,
       idleMs: SILENCE_MS,
     })) {
       const blocks = row.Progress ?? 0
       if (blocks > total.blocks) {
-        if (total.blocks === 0) void announcedBytes(kubo, cid, signal).then((size) => (totalBytes = size))
+        if (total.blocks === 0)
+          void announcedBytes(kubo.client, cid, signal).then((size) => (totalBytes = size))
         Object.assign(total, { blocks, bytes: row.Bytes ?? 0 })
         stall.refresh()
         redial.refresh()
@@ -116,7 +118,7 @@ export async function retrieveAndPin(
 
 /** Connects Kubo to the host nodes. @returns the error of each that it did not reach. */
 async function connect(
-  kubo: KuboClient,
+  client: KuboClient,
   origins: string[],
   signal: AbortSignal,
 ): Promise<Map<string, unknown>> {
@@ -124,16 +126,24 @@ async function connect(
   const failures = new Map<string, unknown>()
   await Promise.all(
     origins.map((origin) =>
-      kubo.call('swarm/connect', { arg: origin }, limits).catch((error) => failures.set(origin, error)),
+      client
+        .call('swarm/connect', limits, (rpc, signal) => rpc.swarm.connect(multiaddr(origin), { signal }))
+        .catch((error) => failures.set(origin, error)),
     ),
   )
   return failures
 }
 
 /** Closes Kubo's connections to the host nodes, if it has any. */
-async function hangUp(kubo: KuboClient, origins: string[], signal: AbortSignal): Promise<void> {
+async function hangUp(client: KuboClient, origins: string[], signal: AbortSignal): Promise<void> {
   const limits = { signal, deadlineMs: CONNECT_MS }
-  await Promise.allSettled(origins.map((origin) => kubo.call('swarm/disconnect', { arg: origin }, limits)))
+  await Promise.allSettled(
+    origins.map((origin) =>
+      client.call('swarm/disconnect', limits, (rpc, signal) =>
+        rpc.swarm.disconnect(multiaddr(origin), { signal }),
+      ),
+    ),
+  )
 }
 
 interface RoutingRow {
@@ -150,7 +160,7 @@ const PROVIDER = 4
  * Kubo without routing, proves it.
  */
 async function findProvider(
-  kubo: KuboClient,
+  { client, stream }: Kubo,
   cid: CID,
   origins: string[],
   signal: AbortSignal,
@@ -159,27 +169,30 @@ async function findProvider(
   try {
     let answered = false
     const options = { signal, deadlineMs: FIND_PROVIDERS_MS }
-    for await (const row of kubo.rows<RoutingRow>('routing/findprovs', { arg: `${cid}` }, options)) {
+    for await (const row of stream.rows<RoutingRow>('routing/findprovs', { arg: `${cid}` }, options)) {
       if (row.Type === PROVIDER && row.Responses?.some(({ ID }) => !away.has(ID))) return 'found'
       answered ||= row.Type === PEER_RESPONSE
     }
-    return answered || !(await hasRouting(kubo, signal)) ? 'none' : 'unknown'
+    return answered || !(await hasRouting(client, signal)) ? 'none' : 'unknown'
   } catch {
     return 'unknown'
   }
 }
 
-async function hasRouting(kubo: KuboClient, signal: AbortSignal): Promise<boolean> {
+async function hasRouting(client: KuboClient, signal: AbortSignal): Promise<boolean> {
   const limits = { signal, deadlineMs: CONNECT_MS }
-  const { Value } = await kubo.call<{ Value: unknown }>('config', { arg: 'Routing.Type' }, limits)
-  return Value !== 'none'
+  const type = await client.call('config', limits, (rpc, signal) =>
+    rpc.config.get('Routing.Type', { signal }),
+  )
+  return type !== 'none'
 }
 
 /** The size of the whole DAG in bytes, as announced by its root; null if it announces none. */
-async function announcedBytes(kubo: KuboClient, cid: CID, signal: AbortSignal): Promise<number | null> {
-  const params = { arg: `/ipfs/${cid}`, ...OFFLINE }
-  const stat = await kubo
-    .call<{ CumulativeSize?: number }>('files/stat', params, { signal, deadlineMs: CONNECT_MS })
+async function announcedBytes(client: KuboClient, cid: CID, signal: AbortSignal): Promise<number | null> {
+  const stat = await client
+    .call('files/stat', { signal, deadlineMs: CONNECT_MS }, (rpc, signal) =>
+      rpc.files.stat(`/ipfs/${cid}`, { signal, ...OFFLINE }),
+    )
     .catch(() => null)
-  return stat?.CumulativeSize ?? null
+  return stat?.cumulativeSize ?? null
 }

@@ -1,14 +1,15 @@
-/** The calls of Kubo's RPC API, by a Kubo that is slow, broken or another server. */
+/** kubo-rpc-client: Berth limits its calls, and does not use it for all calls. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
+import { create, type KuboRPCClient } from 'kubo-rpc-client'
 import { CID } from 'multiformats/cid'
-import { identify } from '../../../src/storage/kubo/check.ts'
-import { KuboClient } from '../../../src/storage/kubo/client.ts'
+import { KuboClient, OFFLINE } from '../../../src/storage/kubo/client.ts'
 import { KuboError } from '../../../src/storage/kubo/kubo-errors.ts'
 import { blockReader } from '../../../src/storage/kubo/read.ts'
+import { KuboStream, type StreamedCommand } from '../../../src/storage/kubo/stream.ts'
 import { freePort } from '../../support/processes.ts'
 import { failsWith, MIB } from './cases/context.ts'
 
@@ -42,19 +43,16 @@ async function serve(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** A client of a server that answers with `answer`. */
-async function open(answer: RequestListener): Promise<KuboClient> {
-  const client = new KuboClient(await serve(answer))
-  closing.push(() => void client.close())
-  return client
-}
-
-describe('calls of Kubo', () => {
+describe('calls by kubo-rpc-client', () => {
   const { signal } = new AbortController()
   const id = async (answer: RequestListener, deadlineMs = LONG_MS) =>
-    (await open(answer)).call('id', {}, { signal, deadlineMs })
+    new KuboClient(await serve(answer)).call('id', { signal, deadlineMs }, (rpc, signal) =>
+      rpc.id({ signal }),
+    )
   const pins = async (answer: RequestListener, deadlineMs = LONG_MS) =>
-    all((await open(answer)).rows('pin/ls', {}, { signal, deadlineMs }))
+    new KuboClient(await serve(answer)).call('pin/ls', { signal, deadlineMs }, (rpc, signal) =>
+      all(rpc.pin.ls({ signal })),
+    )
   const late = { code: 'unavailable', message: /within 500 ms/ }
 
   test('a Kubo that accepts the call and does not answer is unavailable at the deadline', async () => {
@@ -92,20 +90,23 @@ describe('calls of Kubo', () => {
       void response.write(IDENTITY.slice(0, 20), () => response.destroy())
     await assert.rejects(id(going), { code: 'unavailable', message: /^Kubo is not there: / })
     const away = new KuboClient(`http://127.0.0.1:${await freePort()}`)
-    await assert.rejects(away.call('version', {}, { signal, deadlineMs: LONG_MS }), {
-      code: 'unavailable',
-      message: /^Kubo is not there: .*ECONNREFUSED/,
-    })
+    await assert.rejects(
+      away.call('version', { signal, deadlineMs: LONG_MS }, (rpc, signal) => rpc.version({ signal })),
+      { code: 'unavailable', message: /^Kubo is not there: .*ECONNREFUSED/ },
+    )
   })
 
   test('a caller who leaves ends the call at Kubo, too', async () => {
     const caller = new AbortController()
     let left: Promise<unknown> | undefined
-    const client = await open((_, response) => {
-      left = once(response, 'close')
-      caller.abort()
-    })
-    const ask = () => client.call('id', {}, { signal: caller.signal, deadlineMs: LONG_MS })
+    const client = new KuboClient(
+      await serve((_, response) => {
+        left = once(response, 'close')
+        caller.abort()
+      }),
+    )
+    const limits = { signal: caller.signal, deadlineMs: LONG_MS }
+    const ask = () => client.call('id', limits, (rpc, signal) => rpc.id({ signal }))
     await assert.rejects(ask(), failsWith('aborted'))
     await left
     await assert.rejects(ask(), failsWith('aborted'))
@@ -124,9 +125,8 @@ describe('calls of Kubo', () => {
     const proxy = answer(502, 'text/html', `<h1>Bad gateway</h1>${' '.repeat(1000)}`)
     await assert.rejects(id(proxy), { code: 'unavailable', message: /^Kubo answered id with 502: .{200}$/ })
     const another = answer(200, 'text/html', '<h1>Welcome</h1>')
-    await assert.rejects(id(another), { code: 'unavailable', message: /answered id with no JSON/ })
-    const empty = await open(answer(200, 'application/json', '{}'))
-    await assert.rejects(identify(empty, signal), failsWith('unavailable'))
+    await assert.rejects(id(another), { code: 'unavailable', message: /answer to id cannot be read/ })
+    await assert.rejects(id(answer(200, 'application/json', '{}')), failsWith('unavailable'))
   })
 
   test('the address of a Kubo may have a path, a user and a password', async () => {
@@ -136,23 +136,87 @@ describe('calls of Kubo', () => {
       response.end(IDENTITY)
     })
     const client = new KuboClient(`${url.replace('//', '//me:a%40b@')}/kubo/`)
-    await client.call('id', {}, { signal, deadlineMs: LONG_MS })
+    await client.call('id', { signal, deadlineMs: LONG_MS }, (rpc, signal) => rpc.id({ signal }))
     assert.deepEqual(asked, ['/kubo/api/v0/id', `Basic ${btoa('me:a@b')}`])
   })
+})
 
-  test('a response that Kubo cuts short is an error', async () => {
-    const client = await open((_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json', trailer: 'X-Stream-Error' })
-      response.write(`${JSON.stringify({ Pins: [`${ROOT}`] })}\n`)
-      response.addTrailers({ 'X-Stream-Error': 'the disk is full' })
-      response.end()
+describe('shortcomings of kubo-rpc-client', () => {
+  const { signal } = new AbortController()
+  const limits = { signal, deadlineMs: LONG_MS }
+
+  /** Both clients, connected to a server that answers with `answer`. */
+  async function open(answer: RequestListener): Promise<{ rpc: KuboRPCClient; stream: KuboStream }> {
+    const url = await serve(answer)
+    const stream = new KuboStream(url)
+    closing.push(() => void stream.close())
+    return { rpc: create(url), stream }
+  }
+
+  const rows = (...all: object[]) => all.map((row) => `${JSON.stringify(row)}\n`).join('')
+  const cutShort: [StreamedCommand, string, (rpc: KuboRPCClient) => AsyncIterable<unknown>][] = [
+    [
+      'add',
+      rows({ Name: 'a', Hash: `${ROOT}`, Size: '1' }),
+      (rpc) => rpc.addAll([{ path: 'a', content: 'a' }]),
+    ],
+    ['cat', 'one half', (rpc) => rpc.cat(ROOT)],
+    ['dag/export', 'one half', (rpc) => rpc.dag.export(ROOT)],
+    [
+      'dag/import',
+      rows({ Root: { Cid: { '/': `${ROOT}` } } }),
+      (rpc) => rpc.dag.import([Buffer.from('a CAR')]),
+    ],
+    ['pin/add', rows({ Pins: [`${ROOT}`] }), (rpc) => rpc.pin.addAll([ROOT])],
+    ['pin/ls', rows({ Cid: `${ROOT}`, Type: 'recursive', Name: 'a' }), (rpc) => rpc.pin.ls()],
+    ['repo/gc', rows({ Key: { '/': `${ROOT}` } }), (rpc) => rpc.repo.gc()],
+  ]
+  for (const [command, begun, run] of cutShort) {
+    test(`${command} cut short by Kubo succeeds in kubo-rpc-client and fails in the stream`, async () => {
+      const { rpc, stream } = await open((_, response) => {
+        response.writeHead(200, { 'content-type': 'application/json', trailer: 'X-Stream-Error' })
+        response.write(begun)
+        response.addTrailers({ 'X-Stream-Error': 'the disk is full' })
+        response.end()
+      })
+      assert.equal((await all(run(rpc))).length, 1)
+      const reading = all(stream.bytes(command, {}, limits))
+      await assert.rejects(reading, new KuboError('the disk is full'))
     })
-    const reading = all(client.rows('pin/add', {}, { signal, deadlineMs: LONG_MS }))
-    await assert.rejects(reading, new KuboError('the disk is full'))
+  }
+
+  test('kubo-rpc-client throws at the first progress row of pin/add', async () => {
+    const answer = [{ Progress: 1, Bytes: 100 }, { Pins: [`${ROOT}`] }]
+    const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
+    const progress = { progress: true }
+    await assert.rejects(rpc.pin.add(ROOT, { recursive: true, ...progress }))
+    assert.deepEqual(await all(stream.rows('pin/add', progress, limits)), answer)
   })
 
-  test('a block is read up to the limit of its size', async () => {
-    const client = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
-    await assert.rejects(blockReader(client, signal)(ROOT), failsWith('invalid_object'))
+  test('kubo-rpc-client cannot keep Kubo offline for CARs or ask for the number of blocks', async () => {
+    const asked: (string | undefined)[] = []
+    const { rpc } = await open((request, response) => {
+      asked.push(request.url)
+      response.end(rows({ Root: { Cid: { '/': `${ROOT}` } } }, { Stats: { BlockCount: 1 } }))
+    })
+    const options = { pinRoots: false, stats: true, ...OFFLINE }
+    const imported = await all(rpc.dag.import([Buffer.from('a CAR')], options))
+    assert.deepEqual(imported, [{ root: { cid: ROOT, pinErrorMsg: undefined } }])
+    await all(rpc.dag.export(ROOT, { signal, ...OFFLINE }))
+    assert.deepEqual(asked, ['/api/v0/dag/import?pin-roots=false', `/api/v0/dag/export?arg=${ROOT}`])
+  })
+
+  test('kubo-rpc-client accepts a block of any size from block/get', async () => {
+    const { rpc, stream } = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
+    assert.equal((await rpc.block.get(ROOT)).length, 8 * MIB)
+    await assert.rejects(blockReader(stream, signal)(ROOT), failsWith('invalid_object'))
+  })
+
+  test('kubo-rpc-client fails in routing/findprovs at an address of an unknown protocol', async () => {
+    const Addrs = ['/ip4/192.0.2.1/tcp/4001/plaintextv2']
+    const answer = [{ ID: PEER, Type: 1, Responses: [{ ID: PEER, Addrs }], Extra: '' }]
+    const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
+    await assert.rejects(all(rpc.routing.findProvs(ROOT)), /plaintextv2/)
+    assert.deepEqual(await all(stream.rows('routing/findprovs', {}, limits)), answer)
   })
 })

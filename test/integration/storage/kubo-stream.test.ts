@@ -6,8 +6,8 @@ import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
-import { KuboClient } from '../../../src/storage/kubo/client.ts'
 import { readBlocks } from '../../../src/storage/kubo/read-blocks.ts'
+import { KuboStream } from '../../../src/storage/kubo/stream.ts'
 import type { Block } from '../../../src/storage/port.ts'
 import { block, namesOf } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
@@ -22,10 +22,10 @@ describe("Kubo's stream", () => {
   })
 
   /** A server that answers with `answer`. */
-  const open = async (answer: RequestListener): Promise<KuboClient> => {
+  const open = async (answer: RequestListener): Promise<KuboStream> => {
     const server = createServer(answer).listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
-    const stream = new KuboClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    const stream = new KuboStream(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     closing.push(() => {
       server.closeAllConnections()
       server.close()
