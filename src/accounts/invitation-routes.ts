@@ -4,8 +4,9 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import { nothing, pageOf, paging, pathId, readPageToken, text, toPage, visibleText } from '../http/shapes.ts'
+import { nothing, pathId, text, visibleText } from '../http/shapes.ts'
 import {
   acceptInvitation,
   INVITATION_STATES,
@@ -119,10 +120,11 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
         description: 'A page of invitations, newest first.',
         body: pageOf('invitations', invitationRecord),
       },
-      async handle({ principal, query: { state, limit, pageToken } }) {
-        const filter = { state, after: readPageToken(pageToken), limit: limit + 1 }
-        const found = await listInvitations(prisma, principal.workspaceId, filter)
-        return { body: toPage('invitations', found, limit, view) }
+      async handle({ principal: { workspaceId }, query }) {
+        const page = await readPage(query, (cursor) =>
+          listInvitations(prisma, workspaceId, query.state, cursor),
+        )
+        return { body: toPage('invitations', page, view) }
       },
     }),
     route({

@@ -3,6 +3,7 @@
  * once. The token is shown when it is created; the row stores only its hash.
  */
 import { randomBytes } from 'node:crypto'
+import { type Cursor, newestFirst } from '../db/cursor.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { ApiError, forbidden, messages, notFound } from '../errors.ts'
 import type { Role } from '../http/principal.ts'
@@ -78,15 +79,11 @@ export function invite(
 export async function listInvitations(
   prisma: PrismaClient,
   workspaceId: string,
-  filter: { state?: InvitationState | undefined; after: string | undefined; limit: number },
+  state: InvitationState | undefined,
+  cursor: Cursor,
 ): Promise<Invitation[]> {
-  const { state, after, limit } = filter
-  const rows = await prisma.invitation.findMany({
-    where: { workspaceId, ...(state && WHERE[state]()), ...(after && { id: { lt: after } }) },
-    orderBy: { id: 'desc' },
-    take: limit,
-  })
-  return rows.map(toInvitation)
+  const where = { workspaceId, ...(state && WHERE[state]()) }
+  return (await prisma.invitation.findMany(newestFirst(cursor, where))).map(toInvitation)
 }
 
 /** Ends a pending invitation; an ended one stays unchanged. @throws ApiError 404, 409 if it was accepted. */

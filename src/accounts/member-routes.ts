@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { like, userId, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import { nothing, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
+import { nothing, pathId } from '../http/shapes.ts'
 import { changeRole, listMembers, removeMember } from './members.ts'
 import { ROLES } from './workspace-routes.ts'
 
@@ -34,10 +35,9 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
         description: 'A page of members, the longest-standing users first.',
         body: pageOf('members', memberRecord),
       },
-      async handle({ principal, query: { role, limit, pageToken } }) {
-        const after = readPageToken(pageToken)
-        const found = await listMembers(prisma, principal.workspaceId, { role, after, limit: limit + 1 })
-        return { body: toPage('members', found, limit) }
+      async handle({ principal: { workspaceId }, query: { role, ...query } }) {
+        const page = await readPage(query, (cursor) => listMembers(prisma, workspaceId, { role, ...cursor }))
+        return { body: toPage('members', page) }
       },
     }),
     route({

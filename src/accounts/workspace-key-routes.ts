@@ -2,8 +2,9 @@ import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
 import type { Searches } from '../db/searches.ts'
 import { like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import { nextPageToken, nothing, pageOf, paging, pathId, readPageToken, text } from '../http/shapes.ts'
+import { nothing, pathId, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
 import type { KeyService } from './keys.ts'
 
@@ -54,11 +55,12 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
         body: pageOf('keys', keyRecord),
       },
       async handle({ principal, query: { limit, pageToken, ...filter }, signal }) {
-        const paged = { after: readPageToken(pageToken), limit: limit + 1 }
-        const asked = { ...filter, ...visibleTo(principal), ...paged }
-        const list = (db?: Prisma.TransactionClient) => keys.page(principal.workspaceId, asked, db)
-        const found = await (filter.name === undefined ? list() : searches.run(principal, signal, list))
-        const records = found.slice(0, limit).map((key) => ({
+        const page = await readPage({ limit, pageToken }, (cursor) => {
+          const asked = { ...filter, ...visibleTo(principal), ...cursor }
+          const list = (db?: Prisma.TransactionClient) => keys.page(principal.workspaceId, asked, db)
+          return filter.name === undefined ? list() : searches.run(principal, signal, list)
+        })
+        const view = (key: (typeof page.items)[number]) => ({
           id: key.id,
           name: key.name,
           publicKey: key.publicKey,
@@ -70,8 +72,8 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
           expiresAt: key.expiresAt?.toISOString() ?? null,
           revokedAt: key.revokedAt?.toISOString() ?? null,
           lastUsedAt: key.lastUsedAt?.toISOString() ?? null,
-        }))
-        return { body: { data: { keys: records, next_page_token: nextPageToken(found, limit) } } }
+        })
+        return { body: toPage('keys', page, view) }
       },
     }),
     route({

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { COUNT_LIMIT } from '../health/database-metrics.ts'
 import { readQueues } from '../health/queues.ts'
 import { like, timestamp, uuid } from '../http/fields.ts'
+import { noNextPage, pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import { noNextPage, pageOf, paging, readPageToken, toPage } from '../http/shapes.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import type { Finding } from '../lib/readiness.ts'
 import { redactTokens } from '../log.ts'
@@ -114,9 +114,8 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
         description: 'A page of workers, in the order in which they started.',
         body: pageOf('workers', workerRecord),
       },
-      async handle({ query: { limit, pageToken } }) {
-        const found = await workers.list(readPageToken(pageToken), limit + 1)
-        return { body: toPage('workers', found, limit) }
+      async handle({ query }) {
+        return { body: toPage('workers', await readPage(query, (cursor) => workers.list(cursor))) }
       },
     }),
   ]

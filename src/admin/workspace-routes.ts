@@ -1,20 +1,13 @@
 import { z } from 'zod'
 import { planRecord, toPlanRecord } from '../accounts/plans.ts'
 import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
+import { newestFirst } from '../db/cursor.ts'
 import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import { apiKey, like, timestamp, withExample, workspaceId } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import {
-  nextPageToken,
-  oneOrMore,
-  pageOf,
-  paging,
-  pathId,
-  readPageToken,
-  text,
-  visibleText,
-} from '../http/shapes.ts'
+import { oneOrMore, pathId, text, visibleText } from '../http/shapes.ts'
 import { type AdminServices, TAG } from './services.ts'
 
 const WORKSPACES = '/v0/admin/workspaces'
@@ -104,19 +97,12 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
         description: 'A page of workspaces, newest first.',
         body: pageOf('workspaces', workspaceRecord),
       },
-      async handle({ query: { name, plan, limit, pageToken } }) {
-        const after = readPageToken(pageToken)
-        const rows = await prisma.workspace.findMany({
-          where: {
-            ...(name !== undefined && { name }),
-            ...(plan !== undefined && { planName: plan }),
-            ...(after && { id: { lt: after } }),
-          },
-          orderBy: { id: 'desc' },
-          take: limit + 1,
-        })
-        const workspaces = await toRecords(rows.slice(0, limit))
-        return { body: { data: { workspaces, next_page_token: nextPageToken(rows, limit) } } }
+      async handle({ query: { name, plan, ...query } }) {
+        const where = { ...(name !== undefined && { name }), ...(plan !== undefined && { planName: plan }) }
+        const { items, next } = await readPage(query, (cursor) =>
+          prisma.workspace.findMany(newestFirst(cursor, where)),
+        )
+        return { body: toPage('workspaces', { items: await toRecords(items), next }) }
       },
     }),
     route({

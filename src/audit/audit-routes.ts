@@ -5,9 +5,10 @@ import type { Pool, Queryable } from '../db/pool.ts'
 import type { Searches } from '../db/searches.ts'
 import { exampleOfShape } from '../http/docs/example.ts'
 import { like, timestamp, uuid } from '../http/fields.ts'
+import { pageOf, paging, readPage, readPageToken, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, route } from '../http/route.ts'
-import { pageOf, paging, readPageToken, text, time, toPage } from '../http/shapes.ts'
+import { text, time } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
@@ -96,17 +97,18 @@ export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: 
     { limit, pageToken, ...filter }: Query,
     { req, res, principal, signal }: Asked,
   ): Promise<RouteResponse | undefined> => {
-    const after = readPageToken(pageToken)
     if (req.accepts(['application/json', JSON_LINES]) === JSON_LINES) {
-      const pages = eachPage(pool, of, { ...filter, after })
+      const pages = eachPage(pool, of, { ...filter, after: readPageToken(pageToken) })
       await bounds.run('exports', principal, () => sendLines(res, pages, signal))
       return undefined
     }
     const { from, to, ...columns } = filter
     const isSearch = Object.values(columns).some((value) => value !== undefined)
-    const list = (db: Queryable) => listAudit(db, of, { ...filter, after }, limit + 1)
-    const rows = await (isSearch ? searches.run(principal, signal, list) : list(pool))
-    return { body: toPage('entries', rows, limit, toEntry) }
+    const page = await readPage({ limit, pageToken }, ({ after, limit }) => {
+      const list = (db: Queryable) => listAudit(db, of, { ...filter, after }, limit)
+      return isSearch ? searches.run(principal, signal, list) : list(pool)
+    })
+    return { body: toPage('entries', page, toEntry) }
   }
   return [
     route({

@@ -6,8 +6,9 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { contentCid, like } from '../http/fields.ts'
+import { badPageToken, pageOf, paging } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import { network, pageOf, paging, pathId, text } from '../http/shapes.ts'
+import { network, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { within } from '../lib/signals.ts'
 import { isInnerShard } from '../storage/dag/inner-shards.ts'
@@ -92,7 +93,7 @@ interface Look {
 /** A page token is the number of entries before the page. @throws ApiError 400 */
 function readOffset(token = '0'): number {
   if (/^\d{1,12}$/.test(token)) return Number(token)
-  throw badRequest('pageToken: not a token of this API')
+  throw badPageToken()
 }
 
 /**

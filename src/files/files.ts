@@ -7,21 +7,9 @@ import type { Searches } from '../db/searches.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
-import { like } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, route } from '../http/route.ts'
-import {
-  cid,
-  network,
-  nothing,
-  oneOrMore,
-  optionalName,
-  order,
-  paging,
-  pathId,
-  readPageToken,
-  text,
-  toPage,
-} from '../http/shapes.ts'
+import { cid, network, nothing, oneOrMore, optionalName, order, pathId, text } from '../http/shapes.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
@@ -54,13 +42,6 @@ const fileQuery = z.object({
   metadata: keyvaluesFilter.describe('The same as `keyvalues`.'),
   order: order.default('DESC').describe('`ASC` or `DESC` by age.'),
   ...paging(10, 1000),
-})
-
-const filePage = z.object({
-  data: z.object({
-    files: z.array(fileRecord),
-    next_page_token: like('').describe('Empty on the last page.'),
-  }),
 })
 
 /** In the year 5138. A number with more digits was probably meant in milliseconds. */
@@ -122,10 +103,9 @@ export function fileRoutes(
       scope: 'org:files:read',
       params: z.object({ network }),
       query: fileQuery,
-      success: { status: 200, description: 'A page of files.', body: filePage },
+      success: { status: 200, description: 'A page of files.', body: pageOf('files', fileRecord) },
       async handle({ principal, params, query, signal }) {
-        const { limit, cidPending, cid, group, keyvalues, metadata, pageToken, ...filter } = query
-        const after = readPageToken(pageToken)
+        const { limit, pageToken, cidPending, cid, group, keyvalues, metadata, ...filter } = query
         const canonical = cid === undefined ? undefined : canonicalCid(parseCid(cid))
         const asked = {
           ...filter,
@@ -133,13 +113,15 @@ export function fileRoutes(
           group: group === 'null' ? null : group,
           canonical,
           keyvalues: mergeFilters(keyvalues, metadata),
-          after,
-          limit: limit + 1,
         }
-        const list = (db: Queryable) => listFiles(db, principal.workspaceId, asked, nameIndex)
         const isSearch = asked.name !== undefined || asked.keyvalues !== null
-        const find = () => (isSearch ? searches.run(principal, signal, list) : list(pool))
-        return { body: toPage('files', cidPending === 'true' ? [] : await find(), limit) }
+        const page = await readPage({ limit, pageToken }, async (cursor) => {
+          if (cidPending === 'true') return []
+          const list = (db: Queryable) =>
+            listFiles(db, principal.workspaceId, { ...asked, ...cursor }, nameIndex)
+          return isSearch ? searches.run(principal, signal, list) : list(pool)
+        })
+        return { body: toPage('files', page) }
       },
     }),
     route({

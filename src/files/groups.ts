@@ -10,20 +10,10 @@ import { findGroup, GROUP_COLUMNS, insertGroup, takeFilesOut, updateGroup } from
 import { escapeLike } from '../db/statements/statement.ts'
 import { notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, route } from '../http/route.ts'
-import {
-  network,
-  nothing,
-  oneOrMore,
-  pageOf,
-  paging,
-  pathId,
-  readPageToken,
-  text,
-  toPage,
-  visibleText,
-} from '../http/shapes.ts'
+import { network, nothing, oneOrMore, pathId, text, visibleText } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { PINNED } from './held-content.ts'
 
@@ -99,16 +89,13 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       params: z.object({ network }),
       query: groupQuery,
       success: { status: 200, description: 'A page of groups, newest first.', body: groupPage },
-      async handle({ principal, params, query: { name, isPublic, limit, pageToken }, signal }) {
-        const filter = {
-          name,
-          isPublic: isPublic === undefined ? undefined : isPublic === 'true',
-          after: readPageToken(pageToken),
-          limit: limit + 1,
-        }
-        const list = (db: Queryable) => listGroups(db, owner(principal, params), filter)
-        const groups = await (name === undefined ? list(pool) : searches.run(principal, signal, list))
-        return { body: toPage('groups', groups, limit) }
+      async handle({ principal, params, query: { name, isPublic, ...query }, signal }) {
+        const filter = { name, isPublic: isPublic === undefined ? undefined : isPublic === 'true' }
+        const page = await readPage(query, (cursor) => {
+          const list = (db: Queryable) => listGroups(db, owner(principal, params), { ...filter, ...cursor })
+          return name === undefined ? list(pool) : searches.run(principal, signal, list)
+        })
+        return { body: toPage('groups', page) }
       },
     }),
     route({

@@ -1,32 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import {
-  limit,
-  nextPageToken,
-  optionalName,
-  order,
-  pathId,
-  readPageToken,
-  text,
-  visibleText,
-} from './shapes.ts'
+import { limit, optionalName, order, pathId, text, visibleText } from './shapes.ts'
 
 const ID = '01919457-c2c6-770e-9391-8c72c4f41f64'
-
-describe('page tokens', () => {
-  it('page tokens exist while there is another page, and continue after the last item', () => {
-    const items = [{ id: 'a' }, { id: ID }, { id: 'c' }]
-    assert.equal(nextPageToken(items, 3), '')
-    assert.equal(readPageToken(nextPageToken(items, 2)), ID)
-    assert.equal(readPageToken(''), undefined)
-  })
-
-  it('made-up page tokens are rejected', () => {
-    for (const token of ['x', 'null', Buffer.from("' OR 1=1").toString('base64'), ID]) {
-      assert.throws(() => readPageToken(token), /pageToken/)
-    }
-  })
-})
 
 describe('shapes', () => {
   it('shapes reject text that PostgreSQL cannot store', () => {

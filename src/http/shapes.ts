@@ -4,7 +4,7 @@ import { badRequest } from '../errors.ts'
 import { isUuid } from '../lib/read.ts'
 import { isVisible } from '../lib/visible.ts'
 import '../lib/zod-messages.ts'
-import { contentCid, like } from './fields.ts'
+import { contentCid } from './fields.ts'
 
 /** Text that PostgreSQL can store: no NUL, no half of a surrogate pair. */
 export const text = (max: number) =>
@@ -64,52 +64,6 @@ export const order = z
   .toUpperCase()
   .pipe(z.enum(['ASC', 'DESC', 'DSC'], 'must be ASC or DESC'))
   .transform((value) => (value === 'ASC' ? 'ASC' : 'DESC'))
-
-/** `?pageToken=`. */
-const pageToken = text(255).meta({ format: 'page-token' })
-
-/** The token of the next page: the last item's id in base64, empty on the last page. */
-export function nextPageToken(items: { id: string }[], pageSize: number): string {
-  const last = items.length > pageSize ? items[pageSize - 1] : undefined
-  return last ? Buffer.from(last.id).toString('base64') : ''
-}
-
-/** For lists that return the next page's token in a header: the text for the description, and the header. */
-export const PAGED_BY_HEADER =
-  'If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page.'
-export const nextPageHeaders = (token: string): { headers?: Record<string, string> } =>
-  token ? { headers: { 'Next-Page-Token': token } } : {}
-
-/** The id inside a page token. @throws ApiError 400 for a token that Berth cannot have issued. */
-export function readPageToken(token: string | undefined): string | undefined {
-  if (!token) return undefined
-  const id = Buffer.from(token, 'base64').toString('latin1')
-  if (isUuid(id)) return id
-  throw badRequest('pageToken: not a token of this API')
-}
-
-/** The query of a list. */
-export const paging = (fallback: number, max: number) => ({
-  limit: limit(fallback, max),
-  pageToken: pageToken.optional(),
-})
-
-/** `next_page_token` of the last page. */
-export const noNextPage = like('')
-
-/** The body of a list: `{"data": {"<name>": […], "next_page_token": "…"}}`. */
-export const pageOf = (name: string, item: z.ZodType) =>
-  z.object({ data: z.object({ [name]: z.array(item), next_page_token: noNextPage }) })
-
-/**
- * A page of a list, in the format of {@link pageOf}. @param found one item more than `limit` if another page follows.
- */
-export const toPage = <T extends { id: string }>(
-  name: string,
-  found: T[],
-  limit: number,
-  view: (item: T) => unknown = (item) => item,
-) => ({ data: { [name]: found.slice(0, limit).map(view), next_page_token: nextPageToken(found, limit) } })
 
 /** The id of a group in a body or a query. */
 export const groupId = z.uuid('must be a UUID').toLowerCase()

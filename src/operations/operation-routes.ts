@@ -5,9 +5,10 @@ import { ApiError, notFound } from '../errors.ts'
 import { eventStream } from '../http/docs/example.ts'
 import { openEventStream } from '../http/event-stream.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, requireScope, route } from '../http/route.ts'
-import { order, pageOf, paging, pathId, readPageToken, toPage } from '../http/shapes.ts'
+import { order, pathId } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { cancel } from './cancel.ts'
 import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES, readableKinds, scopeOf } from './catalog.ts'
@@ -88,14 +89,12 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
         description: 'A page of operations.',
         body: pageOf('operations', operationView),
       },
-      async handle({ principal, query: { pageToken, limit, ...filter } }) {
-        const found = await listOperations(pool, principal.workspaceId, {
-          ...filter,
-          readable: readableKinds(principal.scopes),
-          after: readPageToken(pageToken),
-          limit: limit + 1,
-        })
-        return { body: toPage('operations', found, limit) }
+      async handle({ principal, query }) {
+        const readable = readableKinds(principal.scopes)
+        const page = await readPage(query, (cursor) =>
+          listOperations(pool, principal.workspaceId, { ...query, readable, ...cursor }),
+        )
+        return { body: toPage('operations', page) }
       },
     }),
     route({

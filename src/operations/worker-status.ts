@@ -1,4 +1,5 @@
 /** Live workers, and the IPFS nodes as they see them: each worker writes a row every few seconds. */
+import type { Cursor } from '../db/cursor.ts'
 import type { Pool } from '../db/pool.ts'
 import {
   forgetWorkers,
@@ -54,7 +55,7 @@ export class WorkerStatus {
    * Workers of the last hour, whether alive or not, in the order of their ids. @param after the last worker of the
    * previous page.
    */
-  async list(after: string | undefined, limit: number) {
+  async list({ after, limit }: Cursor) {
     const { rows } = await listWorkers.run(this.#pool, after ?? null, limit)
     return rows.map(({ parts, ...worker }) => ({ ...worker, parts: (parts ?? {}) as Record<string, Part> }))
   }

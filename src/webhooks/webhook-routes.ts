@@ -1,12 +1,14 @@
 import { z } from 'zod'
+import { newestFirst } from '../db/cursor.ts'
 import type { Prisma } from '../db/prisma.ts'
 import { messages, notFound } from '../errors.ts'
 import { eventView } from '../events/event.ts'
 import { EVENT_TYPES } from '../events/event-types.ts'
 import { exampleOfShape } from '../http/docs/example.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Declared, type Route, route, type Schema } from '../http/route.ts'
-import { nothing, oneOrMore, pageOf, paging, pathId, readPageToken, text, toPage } from '../http/shapes.ts'
+import { nothing, oneOrMore, pathId, text } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import {
   changeWebhook,
@@ -132,12 +134,9 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
         description: 'A page of webhooks, newest first, without their secrets.',
         body: pageOf('webhooks', webhookRecord),
       },
-      async handle({ principal: { workspaceId }, query: { limit, pageToken } }) {
-        const found = await listWebhooks(prisma, workspaceId, {
-          after: readPageToken(pageToken),
-          limit: limit + 1,
-        })
-        return { body: toPage('webhooks', found, limit, toRecord) }
+      async handle({ principal: { workspaceId }, query }) {
+        const page = await readPage(query, (cursor) => listWebhooks(prisma, workspaceId, cursor))
+        return { body: toPage('webhooks', page, toRecord) }
       },
     }),
     webhookRoute({
@@ -252,15 +251,13 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
         body: pageOf('deliveries', deliveryRecord),
       },
       errors: [404],
-      async handle({ principal: { workspaceId }, params: { id }, query: { state, limit, pageToken } }) {
+      async handle({ principal: { workspaceId }, params: { id }, query }) {
         await findWebhook(prisma, workspaceId, id)
-        const after = readPageToken(pageToken)
-        const found = await prisma.webhookDelivery.findMany({
-          where: { webhookId: id, ...(state && WHERE[state]), ...(after && { id: { lt: after } }) },
-          orderBy: { id: 'desc' },
-          take: limit + 1,
-        })
-        return { body: toPage('deliveries', found, limit, toDelivery) }
+        const where = { webhookId: id, ...(query.state && WHERE[query.state]) }
+        const page = await readPage(query, (cursor) =>
+          prisma.webhookDelivery.findMany(newestFirst(cursor, where)),
+        )
+        return { body: toPage('deliveries', page, toDelivery) }
       },
     }),
     webhookRoute({

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { Destination } from '../agent-proxy/destination.ts'
+import { type Cursor, newestFirst } from '../db/cursor.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../db/prisma.ts'
 import { endWaiting, insertDeliveries, repeatDelivery } from '../db/statements/webhooks.ts'
 import { ApiError, contractError, forbidden, messages, notFound } from '../errors.ts'
@@ -60,16 +61,8 @@ export function createWebhook(
 }
 
 /** Newest first. @param page.after the id of the last webhook on the previous page. */
-export function listWebhooks(
-  prisma: PrismaClient,
-  workspaceId: string,
-  { after, limit }: { after: string | undefined; limit: number },
-): Promise<Webhook[]> {
-  return prisma.webhook.findMany({
-    where: { workspaceId, ...(after && { id: { lt: after } }) },
-    orderBy: { id: 'desc' },
-    take: limit,
-  })
+export function listWebhooks(prisma: PrismaClient, workspaceId: string, cursor: Cursor): Promise<Webhook[]> {
+  return prisma.webhook.findMany(newestFirst(cursor, { workspaceId }))
 }
 
 /** @throws ApiError 404 */

@@ -5056,9 +5056,9 @@ export interface operations {
                                 hose_nodes: string[];
                                 host_nodes: string[];
                             }[];
-                            count?: number;
                             /** @description Empty on the last page. */
                             next_page_token: string;
+                            count?: number;
                         };
                     };
                 };
@@ -7180,6 +7180,7 @@ export interface operations {
                                 /** @description The size of a file in bytes. For other entries, the size stated by the folder, including the overhead of the DAG. */
                                 size: number;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -7321,6 +7322,7 @@ export interface operations {
                                 is_public: boolean;
                                 created_at: string;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -10005,6 +10007,7 @@ export interface operations {
                                     bytes: number;
                                 };
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -10269,6 +10272,7 @@ export interface operations {
                                 /** @enum {string} */
                                 role: "owner" | "member" | "viewer";
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -10462,6 +10466,7 @@ export interface operations {
                                 createdAt: string;
                                 expiresAt: string;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -10762,6 +10767,7 @@ export interface operations {
                                 /** @description To the minute; null if the key was never used. */
                                 lastUsedAt: string | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -12212,6 +12218,7 @@ export interface operations {
                                 createdAt: string;
                                 updatedAt: string;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -12745,6 +12752,7 @@ export interface operations {
                                 /** @description Why the last attempt failed. */
                                 error: string | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -12970,6 +12978,7 @@ export interface operations {
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13046,6 +13055,7 @@ export interface operations {
                                     agents: number;
                                 };
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13464,6 +13474,7 @@ export interface operations {
                                 /** @description How many operations the live workers run at a time; 0 if no worker serves the queue. */
                                 slots: number;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13542,6 +13553,7 @@ export interface operations {
                                     };
                                 };
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13661,6 +13673,7 @@ export interface operations {
                                 address: string | null;
                                 userAgent: string | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13784,6 +13797,7 @@ export interface operations {
                                 address: string | null;
                                 userAgent: string | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };
@@ -13884,6 +13898,7 @@ export interface operations {
                                 next_attempt_at: string | null;
                                 finished_at: string | null;
                             }[];
+                            /** @description Empty on the last page. */
                             next_page_token: string;
                         };
                     };

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { messages, notFound } from '../../errors.ts'
+import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
 import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import { fetchLiveStatus } from '../agentd-status.ts'
@@ -100,12 +100,11 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       query: z.object({ ...paging(1000, 1000) }),
       success: { status: 200, description: 'The agents of the workspace.', body: agentList },
       async handle({ principal, query }) {
-        const after = readPageToken(query.pageToken)
-        const agents = await listAgents(pool, principal.workspaceId, { after, limit: query.limit + 1 })
+        const page = await readPage(query, (cursor) => listAgents(pool, principal.workspaceId, cursor))
         return {
-          ...nextPageHeaders(nextPageToken(agents, query.limit)),
+          ...nextPageHeaders(page),
           body: {
-            agents: agents.slice(0, query.limit).map((agent) => toRecord(agent, principal)),
+            agents: page.items.map((agent) => toRecord(agent, principal)),
             agentLimit: principal.plan.agentLimit,
             timeCredits: null,
           },

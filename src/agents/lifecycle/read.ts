@@ -1,5 +1,7 @@
 /** Reads agents: lists of rows, and single agents with their current status from agentd. */
+
 import type { AgentStatus } from '../../../agentd/protocol.ts'
+import type { Cursor } from '../../db/cursor.ts'
 import type { Queryable } from '../../db/pool.ts'
 import { listAgentRows } from '../../db/statements/agents.ts'
 import type { Agent, AgentStatusName } from '../agent.ts'
@@ -8,7 +10,7 @@ import type { Agent, AgentStatusName } from '../agent.ts'
 export async function listAgents(
   db: Queryable,
   workspaceId: string,
-  { after, limit }: { after: string | undefined; limit: number },
+  { after, limit }: Cursor,
 ): Promise<Agent[]> {
   return (await listAgentRows.run(db, workspaceId, after ?? null, limit)).rows
 }

@@ -2,6 +2,7 @@
 
 import { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
+import type { Cursor } from '../../db/cursor.ts'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
 import type { Queryable } from '../../db/pool.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../../db/prisma.ts'
@@ -23,7 +24,7 @@ type Services = Pick<AgentServices, 'pool' | 'prisma' | 'storages'>
 export async function listSkills(
   db: Queryable,
   workspaceId: string,
-  { after, limit }: { after: string | undefined; limit: number },
+  { after, limit }: Cursor,
 ): Promise<SkillRecord[]> {
   return (await listSkillRows.run(db, workspaceId, after ?? null, limit)).rows
 }
@@ -42,7 +43,7 @@ export function findSkill(
 export async function listVersions(
   db: Queryable,
   skillId: string,
-  { after, limit }: { after: string | undefined; limit: number },
+  { after, limit }: Cursor,
 ): Promise<(VersionRecord & { id: string })[]> {
   return (await listVersionRows.run(db, skillId, after ?? null, limit)).rows
 }

@@ -3,16 +3,10 @@ import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../../files/cid.ts'
 import { startPin } from '../../files/retrieve.ts'
 import { like, userId, uuid } from '../../http/fields.ts'
+import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, route } from '../../http/route.ts'
-import {
-  nextPageHeaders,
-  nextPageToken,
-  PAGED_BY_HEADER,
-  paging,
-  readPageToken,
-  text,
-} from '../../http/shapes.ts'
+import { text } from '../../http/shapes.ts'
 import { isUuid } from '../../lib/read.ts'
 import { operationRoutes, type Unsuccessful } from '../../operations/operation-route.ts'
 import type { AgentServices } from '../agent-route.ts'
@@ -109,13 +103,11 @@ export function skillRoutes(services: AgentServices): Route[] {
         body: z.object({ skills: z.array(skillRecord), currentUserId: userId }),
       },
       async handle({ principal, query }) {
-        const after = readPageToken(query.pageToken)
-        const skills = await listSkills(pool, principal.workspaceId, { after, limit: query.limit + 1 })
-        const ids = skills.map(({ skillId: id }) => ({ id }))
-        return {
-          ...nextPageHeaders(nextPageToken(ids, query.limit)),
-          body: { skills: skills.slice(0, query.limit), currentUserId: principal.userId },
-        }
+        const { workspaceId, userId: currentUserId } = principal
+        const page = await readPage(query, (cursor) => listSkills(pool, workspaceId, cursor), {
+          placeOf: ({ skillId }) => skillId,
+        })
+        return { ...nextPageHeaders(page), body: { skills: page.items, currentUserId } }
       },
     }),
     operationRoute('pin.add', {
@@ -164,13 +156,9 @@ export function skillRoutes(services: AgentServices): Route[] {
       errors: [404],
       async handle({ principal, params, query }) {
         const { skillId } = await requireSkill(principal.workspaceId, params.skillId)
-        const after = readPageToken(query.pageToken)
-        const versions = await listVersions(pool, skillId, { after, limit: query.limit + 1 })
-        const shown = versions.slice(0, query.limit).map(({ id: _, ...version }) => version)
-        return {
-          ...nextPageHeaders(nextPageToken(versions, query.limit)),
-          body: { skillId, versions: shown },
-        }
+        const page = await readPage(query, (cursor) => listVersions(pool, skillId, cursor))
+        const versions = page.items.map(({ id: _, ...version }) => version)
+        return { ...nextPageHeaders(page), body: { skillId, versions } }
       },
     }),
     operationRoute('pin.add', {

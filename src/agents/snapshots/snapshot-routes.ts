@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApiError, contractError, messages, notFound } from '../../errors.ts'
+import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
 import type { Route } from '../../http/route.ts'
-import { nextPageHeaders, nextPageToken, PAGED_BY_HEADER, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
 import { askAgent } from '../engine-call.ts'
 import { readDiff } from './repository.ts'
@@ -15,7 +15,7 @@ import {
   syncing,
   syncStatus,
 } from './snapshot-schema.ts'
-import { findSnapshot, lastFailure, readPage, SHOWN } from './snapshot-store.ts'
+import { findSnapshot, lastFailure, readHistory, SHOWN } from './snapshot-store.ts'
 
 const TAG = 'Snapshots'
 const SNAPSHOTS = '/v0/agents/:agentId/snapshots'
@@ -61,13 +61,9 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       query: z.object({ ...paging(SHOWN, 100) }),
       success: { status: 200, description: 'The history.', body: snapshotList },
       async handle({ agent, query }) {
-        const before = readPageToken(query.pageToken)
-        const rows = await readPage(prisma, agent, { before, limit: query.limit + 1 })
-        const snapshots = rows.slice(0, query.limit).map(({ id: _, ...snapshot }) => snapshot)
-        return {
-          ...nextPageHeaders(nextPageToken(rows, query.limit)),
-          body: { agentId: agent.agentId, snapshots },
-        }
+        const page = await readPage(query, (cursor) => readHistory(prisma, agent, cursor))
+        const snapshots = page.items.map(({ id: _, ...snapshot }) => snapshot)
+        return { ...nextPageHeaders(page), body: { agentId: agent.agentId, snapshots } }
       },
     }),
     agentRoute({

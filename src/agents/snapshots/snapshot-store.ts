@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { UUID, uuidv7 } from 'uuidv7'
+import { type Cursor, newestFirst } from '../../db/cursor.ts'
 import type { Queryable } from '../../db/pool.ts'
 import type { Prisma, PrismaClient } from '../../db/prisma.ts'
 import { findLastSync, pruneHistory, removeHistory } from '../../db/statements/snapshots.ts'
@@ -87,20 +88,18 @@ export async function listSnapshots(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id' | 'agentId'>,
 ): Promise<SnapshotRecord[]> {
-  const rows = await readPage(prisma, agent, { before: undefined, limit: SHOWN })
+  const rows = await readHistory(prisma, agent, { after: undefined, limit: SHOWN })
   return rows.map(({ id: _, ...snapshot }) => snapshot)
 }
 
-/** A page of a history, newest first. @param page.before returns only snapshots older than this id. */
-export async function readPage(
+/** A page of a history, newest first. */
+export async function readHistory(
   prisma: PrismaClient,
   { id: agentRow, agentId }: Pick<Agent, 'id' | 'agentId'>,
-  { before, limit }: { before: string | undefined; limit: number },
+  cursor: Cursor,
 ): Promise<(SnapshotRecord & { id: string })[]> {
   const rows = await prisma.snapshot.findMany({
-    where: { agentId: agentRow, ...(before && { id: { lt: before } }) },
-    orderBy: { id: 'desc' },
-    take: limit,
+    ...newestFirst(cursor, { agentId: agentRow }),
     omit: { commitObject: true, executables: true, extras: true },
   })
   return rows.map(({ id, cid, userId, commitSha, changeSummary, contentDiff, createdAt }) => ({

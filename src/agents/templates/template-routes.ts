@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { readDestinations } from '../../agent-proxy/destination.ts'
 import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
+import { nextPageHeaders, PAGED_BY_HEADER, readPage } from '../../http/pages.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Context, type Route, route } from '../../http/route.ts'
-import { nextPageHeaders, PAGED_BY_HEADER } from '../../http/shapes.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { bundledTemplates } from './bundled.ts'
 import { GitHosts, type GitOrigin } from './git/hosts.ts'
@@ -30,7 +30,13 @@ import {
   validated,
   validation,
 } from './template-schema.ts'
-import { categoriesOf, listCategories, listTemplates, placeOf, requireTemplate } from './template-store.ts'
+import {
+  categoriesOf,
+  listCategories,
+  listTemplates,
+  requireTemplate,
+  templateOrder,
+} from './template-store.ts'
 
 const TAG = 'Templates'
 const TEMPLATES = '/v0/templates'
@@ -93,19 +99,13 @@ export function templateRoutes(services: AgentServices): Route[] {
       query: templateQuery,
       success: { status: 200, description: 'The templates.', body: templateList },
       async handle({ principal: { workspaceId, userId }, query }) {
-        const { category, featured, limit } = query
-        const page = { after: readPlace(query.pageToken), limit: limit + 1 }
+        const { category, featured } = query
         const filter = { category, featured, submittedBy: query.submittedBy && userId }
-        const [found, categories] = await Promise.all([
-          listTemplates(pool, workspaceId, filter, page),
+        const [page, categories] = await Promise.all([
+          readPage(query, (cursor) => listTemplates(pool, workspaceId, filter, cursor), templateOrder),
           listCategories(pool, workspaceId),
         ])
-        const templates = found.slice(0, limit)
-        const last = found.length > limit && templates.at(-1)
-        return {
-          ...nextPageHeaders(last ? Buffer.from(placeOf(last)).toString('base64') : ''),
-          body: { templates: templates.map(toTemplateRecord), categories },
-        }
+        return { ...nextPageHeaders(page), body: { templates: page.items.map(toTemplateRecord), categories } }
       },
     }),
     route({
@@ -289,12 +289,4 @@ export function templateRoutes(services: AgentServices): Route[] {
       },
     }),
   ]
-}
-
-/** @throws ApiError 400 for a token that Berth cannot have issued. */
-function readPlace(token: string | undefined): string | undefined {
-  if (!token) return undefined
-  const place = Buffer.from(token, 'base64').toString('latin1')
-  if (/^[01][a-z0-9-]+$/.test(place)) return place
-  throw badRequest('pageToken: not a token of this API')
 }

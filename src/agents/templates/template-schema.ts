@@ -2,7 +2,8 @@
 
 import { z } from 'zod'
 import { commitSha, like, withExample } from '../../http/fields.ts'
-import { optionalName, paging, text, visibleText } from '../../http/shapes.ts'
+import { paging } from '../../http/pages.ts'
+import { optionalName, text, visibleText } from '../../http/shapes.ts'
 import { checkSource, ofRepository, repository, requireSource } from './git/origin.ts'
 import { TEMPLATE_SLUG, templateRecord } from './template.ts'
 

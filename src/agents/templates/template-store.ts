@@ -1,4 +1,5 @@
 /** Reads templates: the rows of a workspace, and those that ship with Berth. Rows of other workspaces are invisible. */
+import type { Cursor } from '../../db/cursor.ts'
 import type { Queryable } from '../../db/pool.ts'
 import {
   findAnyTemplate,
@@ -57,20 +58,20 @@ export interface TemplateFilter {
 
 /**
  * A page of the templates visible to a workspace: first those that ship with Berth, then its own, each by slug.
- * @param page.after returns only templates after this {@link placeOf}.
+ * @param cursor.after returns only templates after this place in {@link templateOrder}.
  */
 export async function listTemplates(
   db: Queryable,
   workspaceId: string,
   { category, featured, submittedBy }: TemplateFilter,
-  { after, limit }: { after: string | undefined; limit: number },
+  { after, limit }: Cursor,
 ): Promise<Template[]> {
   const shipped = (await bundledTemplates()).filter(
     (template) =>
       featured !== false &&
       submittedBy === undefined &&
       (category === undefined || template.details.category === category) &&
-      (after === undefined || placeOf(template) > after),
+      (after === undefined || templateOrder.placeOf(template) > after),
   )
   if (featured === true || shipped.length >= limit) return shipped.slice(0, limit)
   const slugAfter = after?.startsWith(OWN) ? after.slice(OWN.length) : ''
@@ -89,9 +90,12 @@ export async function listTemplates(
 const SHIPPED = '0'
 const OWN = '1'
 
-/** The position of a template in the order of lists. */
-export const placeOf = ({ slug, stored }: Pick<Template, 'slug' | 'stored'>): string =>
-  `${stored === null ? SHIPPED : OWN}${slug}`
+/** The order of lists. */
+export const templateOrder = {
+  placeOf: ({ slug, stored }: Template) =>
+    `${stored === null ? SHIPPED : OWN}${slug}`,
+  isPlace: (text: string) => /^[01][a-z0-9-]+$/.test(text),
+}
 
 /** Every category of the templates visible to a workspace, by name. */
 export async function listCategories(db: Queryable, workspaceId: string): Promise<string[]> {

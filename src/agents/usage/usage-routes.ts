@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { listAgentUsage } from '../../db/statements/agents.ts'
 import { agentId, timestamp, withExample } from '../../http/fields.ts'
+import { nextPageHeaders, paging, readPage } from '../../http/pages.ts'
 import { type Route, route } from '../../http/route.ts'
-import { nextPageHeaders, nextPageToken, paging, readPageToken } from '../../http/shapes.ts'
 import { type AgentServices, agentRoute } from '../agent-route.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
 
@@ -60,13 +60,11 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
         description: 'The usage of the workspace’s agents.',
         body: z.object({ usage: z.array(usageNow) }),
       },
-      async handle({ principal, query: { limit, pageToken } }) {
-        const after = readPageToken(pageToken) ?? null
-        const { rows } = await listAgentUsage.run(pool, principal.workspaceId, after, limit + 1)
-        return {
-          ...nextPageHeaders(nextPageToken(rows, limit)),
-          body: { usage: rows.slice(0, limit).map(({ id: _, ...row }) => row) },
-        }
+      async handle({ principal: { workspaceId }, query }) {
+        const page = await readPage(query, async ({ after, limit }) => {
+          return (await listAgentUsage.run(pool, workspaceId, after ?? null, limit)).rows
+        })
+        return { ...nextPageHeaders(page), body: { usage: page.items.map(({ id: _, ...row }) => row) } }
       },
     }),
     agentRoute({

@@ -1,19 +1,9 @@
 import { z } from 'zod'
 import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
-import { like, withExample } from '../../http/fields.ts'
+import { withExample } from '../../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../../http/pages.ts'
 import { type Route, type RouteResponse, route } from '../../http/route.ts'
-import {
-  cid,
-  groupId,
-  nextPageToken,
-  nothing,
-  optionalName,
-  order,
-  paging,
-  pathId,
-  readPageToken,
-  text,
-} from '../../http/shapes.ts'
+import { cid, groupId, nothing, optionalName, order, pathId, text } from '../../http/shapes.ts'
 import type { Asked } from '../../operations/operations.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
@@ -51,11 +41,7 @@ const pinQuery = z.object({
 })
 
 const pinPage = z.object({
-  data: z.object({
-    jobs: z.array(pinRecord),
-    count: z.number().optional(),
-    next_page_token: like('').describe('Empty on the last page.'),
-  }),
+  data: pageOf('jobs', pinRecord).shape.data.extend({ count: z.number().optional() }),
 })
 
 export interface PinRouteServices extends RemovalServices {
@@ -124,27 +110,20 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       query: pinQuery,
       success: { status: 200, description: 'A page of pin records.', body: pinPage },
       async handle({ principal, query }) {
-        const { status, limit } = query
         if (query.order && query.sort && query.order !== query.sort) {
           throw badRequest('sort: says the opposite of order')
         }
         const filter = {
-          status,
+          status: query.status,
           canonical: query.cid === undefined ? undefined : canonicalCid(parseCid(query.cid)),
         }
-        const jobs = await pins.list(principal.workspaceId, {
-          ...filter,
-          after: readPageToken(query.pageToken),
-          order: query.order ?? query.sort ?? 'DESC',
-          limit: limit + 1,
-        })
-        const count =
-          query.includesCount === 'true' ? { count: await pins.count(principal.workspaceId, filter) } : {}
-        return {
-          body: {
-            data: { jobs: jobs.slice(0, limit), ...count, next_page_token: nextPageToken(jobs, limit) },
-          },
-        }
+        const order = query.order ?? query.sort ?? 'DESC'
+        const page = await readPage(query, (cursor) =>
+          pins.list(principal.workspaceId, { ...filter, order, ...cursor }),
+        )
+        const { data } = toPage('jobs', page)
+        if (query.includesCount !== 'true') return { body: { data } }
+        return { body: { data: { ...data, count: await pins.count(principal.workspaceId, filter) } } }
       },
     }),
     route({
