@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { withExample } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { visibleText } from '../http/shapes.ts'
 import { addFeedback } from './feedback.ts'
+
+const route = routesOf('Feedback')
 
 const newFeedback = z.object({
   message: withExample(visibleText(10_000), 'The log of an agent could be longer.'),
@@ -16,7 +18,6 @@ export function feedbackRoutes(prisma: PrismaClient): Route[] {
       method: 'post',
       path: '/v0/feedback',
       id: 'sendFeedback',
-      tag: 'Feedback',
       summary: 'Send a message to the operator',
       description:
         'It is stored with the names of the workspace and the user, and with the key or agent that sent it. 403 `Feedback ' +
@@ -24,7 +25,7 @@ export function feedbackRoutes(prisma: PrismaClient): Route[] {
       scope: 'any',
       callers: ['gateway', 'platform'],
       body: newFeedback,
-      success: { status: 200, description: 'It is kept.', body: z.object({ success: z.literal(true) }) },
+      success: { description: 'It is kept.', body: z.object({ success: z.literal(true) }) },
       async handle({ principal, body }) {
         await addFeedback(prisma, principal, body.message)
         return { body: { success: true } }

@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { oidcCookieOf, requireSameOrigin, setOidcCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import {
@@ -20,7 +20,7 @@ import {
 import type { OpenIdProvider } from './openid-provider.ts'
 import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
 
-const TAG = 'Identities'
+const route = routesOf('Identities')
 /** The page to which the provider sends the browser. */
 const LOGIN_PAGE = '/login'
 
@@ -84,7 +84,6 @@ export function identityRoutes(
       method: 'post',
       path: '/v0/login/oidc',
       id: 'beginOidcLogin',
-      tag: TAG,
       summary: 'Begin a sign-in at the OpenID provider',
       description:
         'Open `url` in the browser. The provider sends the browser back to `/login` with a query that is valid once, in this browser, for 10 minutes. 404 if no provider is set, or if the invitation cannot be accepted.',
@@ -97,7 +96,7 @@ export function identityRoutes(
           .optional()
           .describe('The token of an invitation, which the sign-in accepts.'),
       }),
-      success: { status: 200, description: 'Where to go.', body: begun },
+      success: { description: 'Where to go.', body: begun },
       errors: [403, 404, 503],
       handle({ body, req, res }) {
         requireSameOrigin(req)
@@ -108,13 +107,12 @@ export function identityRoutes(
       method: 'post',
       path: '/v0/login/oidc/finish',
       id: 'loginWithOidc',
-      tag: TAG,
       summary: 'Sign in with the OpenID provider’s response',
       description:
         'The response sets the session cookie. 403 if the identity is not known here. 404 and 409 as when accepting an invitation.',
       scope: null,
       body: returned,
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       errors: [401, 403, 404, 409, 503],
       handle: ({ body: { query }, req, res }) =>
         signIn(services, { req, res, via: 'session' }, (browser) =>
@@ -127,14 +125,12 @@ export function identityRoutes(
       method: 'get',
       path: '/v0/identities',
       id: 'listIdentities',
-      tag: TAG,
       summary: 'List the identities of the user',
       description:
         'The user’s identities at the OpenID provider, the same in all workspaces. Newest first, 10 at most.',
       scope: 'org:read',
       session: true,
       success: {
-        status: 200,
         description: 'The identities.',
         body: z.object({ data: z.object({ identities: z.array(identityRecord) }) }),
       },
@@ -147,13 +143,12 @@ export function identityRoutes(
       method: 'post',
       path: '/v0/identities/begin',
       id: 'beginIdentity',
-      tag: TAG,
       summary: 'Begin linking an identity',
       description:
         'As for a sign-in, except that the `state` in the query begins with `link.`. Requires a session: 403 for keys. 404 if no provider is set.',
       scope: 'any',
       session: true,
-      success: { status: 200, description: 'Where to go.', body: begun },
+      success: { description: 'Where to go.', body: begun },
       errors: [404],
       handle({ principal, req, res }) {
         return begin(req, res, { userId: principal.userId })
@@ -163,7 +158,6 @@ export function identityRoutes(
       method: 'post',
       path: '/v0/identities',
       id: 'linkIdentity',
-      tag: TAG,
       summary: 'Link an identity with the user',
       description:
         'Uses the OpenID provider’s response. Requires a session: 403 for keys, and for users who have 10 identities. 409 if another user has the identity.',
@@ -181,14 +175,13 @@ export function identityRoutes(
       method: 'delete',
       path: '/v0/identities/:identityId',
       id: 'unlinkIdentity',
-      tag: TAG,
       summary: 'Unlink an identity',
       description:
         'The identity no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params: z.object({ identityId: pathId }),
-      success: { status: 200, description: 'It is gone.', body: nothing },
+      success: { description: 'It is gone.', body: nothing },
       errors: [404],
       async handle({ principal, params: { identityId: id } }) {
         await unlinkIdentity(prisma, { id, userId: principal.userId })

@@ -5,7 +5,7 @@ import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { nothing, pathId, text, visibleText } from '../http/shapes.ts'
 import {
   acceptInvitation,
@@ -18,7 +18,7 @@ import {
 import type { KeyService } from './keys.ts'
 import { ROLES } from './workspace-routes.ts'
 
-const TAG = 'Invitations'
+const route = routesOf('Invitations')
 const INVITATIONS = '/v0/workspaces/:workspaceId/invitations'
 const HOUR_MS = 3_600_000
 const WEEK_HOURS = 168
@@ -80,7 +80,6 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       method: 'post',
       path: INVITATIONS,
       id: 'createInvitation',
-      tag: TAG,
       summary: 'Invite a member',
       description: `The holder of the token can become a member, once. 403 \`${messages.invitationLimit}\` while 100 invitations are pending. 403 for keys with a limited number of uses.`,
       scope: 'admin',
@@ -107,7 +106,6 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       method: 'get',
       path: INVITATIONS,
       id: 'listInvitations',
-      tag: TAG,
       summary: 'List invitations',
       scope: 'org:read',
       role: 'owner',
@@ -116,7 +114,6 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
         ...paging(10, 250),
       }),
       success: {
-        status: 200,
         description: 'A page of invitations, newest first.',
         body: pageOf('invitations', invitationRecord),
       },
@@ -131,14 +128,13 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       method: 'delete',
       path: `${INVITATIONS}/:invitationId`,
       id: 'revokeInvitation',
-      tag: TAG,
       summary: 'Revoke an invitation',
       description:
         'An invitation that has ended stays unchanged. 409 if it was accepted: remove the member instead.',
       scope: 'admin',
       role: 'owner',
       params: z.object({ invitationId: pathId }),
-      success: { status: 200, description: 'The invitation can no longer be accepted.', body: nothing },
+      success: { description: 'The invitation can no longer be accepted.', body: nothing },
       errors: [404, 409],
       async handle({ principal, params }) {
         await revokeInvitation(prisma, principal.workspaceId, params.invitationId)
@@ -149,7 +145,6 @@ export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[
       method: 'post',
       path: '/v0/invitations/accept',
       id: 'acceptInvitation',
-      tag: TAG,
       summary: 'Accept an invitation as a new user',
       description:
         'Requires no key: the token authorizes the request. If another user has the name, a number is appended.',

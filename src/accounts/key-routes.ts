@@ -4,13 +4,13 @@ import type { Searches } from '../db/searches.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { text, visibleText } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
 
 const PAGE = 100
 const HOUR_MS = 3_600_000
-const TAG = 'API keys'
+const route = routesOf('API keys')
 const flag = z.enum(['true', 'false']).transform((value) => value === 'true')
 
 /** Switches of the legacy permissions, and the scope that each corresponds to. */
@@ -90,17 +90,12 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       method,
       path,
       id,
-      tag: TAG,
       summary: 'Revoke an API key',
       description:
         'A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.',
       scope: 'org:write',
       params,
-      success: {
-        status: 200,
-        description: 'The key is revoked, effective immediately.',
-        body: z.literal('Revoked'),
-      },
+      success: { description: 'The key is revoked, effective immediately.', body: z.literal('Revoked') },
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.key)
@@ -114,14 +109,12 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       path: '/v3/pinata/keys',
       aliases: ['/v3/api_keys'],
       id: 'createKey',
-      tag: TAG,
       summary: 'Create an API key',
       description:
         'A key may grant no more than the key that creates it, and expires no later. A key created in a dashboard session outlives the session. Keys with a limited number of uses cannot create keys.',
       scope: 'org:write',
       body: newKey,
       success: {
-        status: 200,
         description: 'The key. It is shown only once.',
         body: z.object({
           JWT: apiKey,
@@ -150,7 +143,6 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       path: '/v3/pinata/keys',
       aliases: ['/v3/api_keys'],
       id: 'listKeys',
-      tag: TAG,
       summary: 'List API keys',
       description: 'Owners see all keys of the workspace, others their own.',
       scope: 'org:read',
@@ -167,7 +159,6 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
           .default(0),
       }),
       success: {
-        status: 200,
         description: `Up to ${PAGE} keys, newest first, and how many match.`,
         body: z.object({ keys: z.array(keyItem), count: like(1) }),
       },

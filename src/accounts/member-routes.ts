@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { like, userId, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { nothing, pathId } from '../http/shapes.ts'
 import { changeRole, listMembers, removeMember } from './members.ts'
 import { ROLES } from './workspace-routes.ts'
 
-const TAG = 'Members'
+const route = routesOf('Members')
 const MEMBERS = '/v0/workspaces/:workspaceId/members'
 const MEMBER = `${MEMBERS}/:userId`
 const params = z.object({ userId: pathId })
@@ -22,7 +22,6 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       method: 'get',
       path: MEMBERS,
       id: 'listMembers',
-      tag: TAG,
       summary: 'List members',
       scope: 'org:read',
       role: 'owner',
@@ -31,7 +30,6 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
         ...paging(10, 250),
       }),
       success: {
-        status: 200,
         description: 'A page of members, the longest-standing users first.',
         body: pageOf('members', memberRecord),
       },
@@ -44,14 +42,13 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       method: 'patch',
       path: MEMBER,
       id: 'changeMember',
-      tag: TAG,
       summary: 'Change a member’s role',
       description: `Applies to all of the member’s keys at once. ${LAST_OWNER}`,
       scope: 'admin',
       role: 'owner',
       params,
       body: z.object({ role: memberRecord.shape.role }),
-      success: { status: 200, description: 'The member.', body: z.object({ data: memberRecord }) },
+      success: { description: 'The member.', body: z.object({ data: memberRecord }) },
       errors: [404, 409],
       async handle({ principal: { workspaceId, userId: by }, params: { userId }, body: { role } }) {
         const data = await changeRole(prisma, { workspaceId, userId, role, by })
@@ -63,13 +60,12 @@ export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Rout
       method: 'delete',
       path: MEMBER,
       id: 'removeMember',
-      tag: TAG,
       summary: 'Remove a member from the workspace',
       description: `The member’s keys for the workspace stop working at once, and stay revoked if the member rejoins. ${LAST_OWNER}`,
       scope: 'admin',
       role: 'owner',
       params,
-      success: { status: 200, description: 'Removed.', body: nothing },
+      success: { description: 'Removed.', body: nothing },
       errors: [404, 409],
       async handle({ principal: { workspaceId, userId: by }, params: { userId } }) {
         await removeMember(prisma, workspaceId, userId, by)

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { requireSameOrigin } from '../http/session-cookie.ts'
 import { nothing, pathId, text, visibleText } from '../http/shapes.ts'
 import {
@@ -20,7 +20,7 @@ import {
 } from './passkeys.ts'
 import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
 
-const TAG = 'Passkeys'
+const route = routesOf('Passkeys')
 
 const base64url = (max: number, example: string) =>
   withExample(text(max), example).regex(/^[\w-]+$/, 'must be base64url')
@@ -93,13 +93,12 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'post',
       path: '/v0/login/passkey/options',
       id: 'beginPasskeyLogin',
-      tag: TAG,
       summary: 'Begin a sign-in with a passkey',
       description:
         'Pass the result through `PublicKeyCredential.parseRequestOptionsFromJSON` to `navigator.credentials.get` as `publicKey`. Its challenge is valid once, for 5 minutes.',
       scope: null,
       audited: false,
-      success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
+      success: { description: 'The options.', body: z.object({ data: options }) },
       errors: [403, 404],
       async handle({ req }) {
         requireSameOrigin(req)
@@ -110,12 +109,11 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'post',
       path: '/v0/login/passkey',
       id: 'loginWithPasskey',
-      tag: TAG,
       summary: 'Sign in with a passkey',
       description: 'The response sets the session cookie. 403 if the user is not a member of the workspace.',
       scope: null,
       body: z.object({ credential: assertion, workspaceId: signInWorkspace }),
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       errors: [401, 403, 404],
       handle: ({ body: { credential, workspaceId }, req, res }) =>
         signIn(services, { req, res, via: 'session' }, (browser) =>
@@ -126,13 +124,11 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'get',
       path: '/v0/passkeys',
       id: 'listPasskeys',
-      tag: TAG,
       summary: 'List the passkeys of the user',
       description: 'They are the same in all workspaces. Newest first, 20 at most.',
       scope: 'org:read',
       session: true,
       success: {
-        status: 200,
         description: 'The passkeys.',
         body: z.object({ data: z.object({ passkeys: z.array(passkeyRecord) }) }),
       },
@@ -145,13 +141,12 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'post',
       path: '/v0/passkeys/options',
       id: 'beginPasskey',
-      tag: TAG,
       summary: 'Begin registering a passkey',
       description:
         'Pass the result through `PublicKeyCredential.parseCreationOptionsFromJSON` to `navigator.credentials.create` as `publicKey`. Its challenge is valid once, for 5 minutes. Requires a session: 403 for keys, and for users who have 20 passkeys.',
       scope: 'any',
       session: true,
-      success: { status: 200, description: 'The options.', body: z.object({ data: options }) },
+      success: { description: 'The options.', body: z.object({ data: options }) },
       errors: [404],
       async handle({ principal, req }) {
         return { body: { data: await beginRegistration(prisma, partyOf(req), principal.userId) } }
@@ -161,7 +156,6 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'post',
       path: '/v0/passkeys',
       id: 'createPasskey',
-      tag: TAG,
       summary: 'Register a passkey',
       description: 'Requires a session: 403 for keys. 409 if the passkey is already registered.',
       scope: 'any',
@@ -183,14 +177,13 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'patch',
       path: '/v0/passkeys/:passkeyId',
       id: 'renamePasskey',
-      tag: TAG,
       summary: 'Rename a passkey',
       description: 'Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params,
       body: z.object({ name: passkeyName }),
-      success: { status: 200, description: 'The renamed passkey.', body: one },
+      success: { description: 'The renamed passkey.', body: one },
       errors: [404],
       async handle({ principal, params: { passkeyId: id }, body: { name } }) {
         return { body: { data: view(await renamePasskey(prisma, { id, userId: principal.userId, name })) } }
@@ -200,14 +193,13 @@ export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient 
       method: 'delete',
       path: '/v0/passkeys/:passkeyId',
       id: 'deletePasskey',
-      tag: TAG,
       summary: 'Delete a passkey',
       description:
         'The passkey no longer signs anyone in; sessions that it opened continue. Requires a session: 403 for keys.',
       scope: 'any',
       session: true,
       params,
-      success: { status: 200, description: 'It is gone.', body: nothing },
+      success: { description: 'It is gone.', body: nothing },
       errors: [404],
       async handle({ principal, params: { passkeyId: id } }) {
         await deletePasskey(prisma, { id, userId: principal.userId })

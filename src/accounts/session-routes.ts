@@ -4,7 +4,7 @@ import { forbidden, notFound } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { like, timestamp, userId, uuid, withExample, workspaceId } from '../http/fields.ts'
 import { grants } from '../http/principal.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import { invitationToken, newUserName } from './invitation-routes.ts'
@@ -24,7 +24,7 @@ import {
 import { opened, type SignInServices, sessionLimits, signIn } from './sign-in.ts'
 import { ROLES } from './workspace-routes.ts'
 
-const TAG = 'Sessions'
+const route = routesOf('Sessions')
 
 const ways = z.object({
   passkey: like(true).describe('Whether browsers can use passkeys at this address.'),
@@ -90,11 +90,10 @@ export function sessionRoutes(
       method: 'get',
       path: '/v0/login',
       id: 'waysToSignIn',
-      tag: TAG,
       summary: 'List the ways to sign in',
       description: 'In addition to login links, which always work.',
       scope: null,
-      success: { status: 200, description: 'The ways.', body: z.object({ data: ways }) },
+      success: { description: 'The ways.', body: z.object({ data: ways }) },
       async handle({ req }) {
         const passkey = relyingParty(req, config.PUBLIC_URL) !== undefined
         return { body: { data: { passkey, oidc: provider ? { name: provider.name } : null } } }
@@ -104,13 +103,12 @@ export function sessionRoutes(
       method: 'post',
       path: '/v0/login',
       id: 'login',
-      tag: TAG,
       summary: 'Sign in with the token of a login link',
       description:
         'A link is valid once, for 15 minutes: `npm start` and `npx berth login-link` print one. The response sets the session cookie. 403 for a page of another origin.',
       scope: null,
       body: z.object({ token: loginToken }),
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       errors: [401, 403],
       handle: ({ body: { token }, req, res }) =>
         signIn(services, { req, res, via: 'link' }, (browser) => openSession(prisma, token, browser)),
@@ -119,13 +117,12 @@ export function sessionRoutes(
       method: 'post',
       path: '/v0/login/invitation',
       id: 'loginByInvitation',
-      tag: TAG,
       summary: 'Accept an invitation as a new user, and sign in',
       description:
         'For people; a program accepts an invitation with `POST /v0/invitations/accept` and gets a key. The response sets the session cookie. 403 for a page of another origin. If another user has the name, a number is appended.',
       scope: null,
       body: z.object({ token: invitationToken, name: newUserName }),
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       errors: [403, 404],
       handle: ({ body, req, res }) =>
         signIn(services, { req, res, via: 'link' }, (browser) => openInvitedSession(prisma, body, browser)),
@@ -134,12 +131,11 @@ export function sessionRoutes(
       method: 'post',
       path: '/v0/logout',
       id: 'logout',
-      tag: TAG,
       summary: 'End the current session',
       description: '403 for a key: revoke it instead.',
       scope: 'any',
       session: true,
-      success: { status: 200, description: 'It has ended.', body: nothing },
+      success: { description: 'It has ended.', body: nothing },
       async handle({ principal, req, res }) {
         await endSession(prisma, principal, principal.keyId)
         forgetKeys()
@@ -151,10 +147,9 @@ export function sessionRoutes(
       method: 'get',
       path: '/v0/me',
       id: 'whoAmI',
-      tag: TAG,
       summary: 'Get the caller and their permissions',
       scope: 'any',
-      success: { status: 200, description: 'The caller.', body: z.object({ data: me }) },
+      success: { description: 'The caller.', body: z.object({ data: me }) },
       async handle({ principal }) {
         const { userId, workspaceId, role, scopes, isInstanceAdmin, isSession, keyId, expiresAt } = principal
         const [user, workspace, workspaces] = await Promise.all([
@@ -176,12 +171,10 @@ export function sessionRoutes(
       method: 'get',
       path: '/v0/sessions',
       id: 'listSessions',
-      tag: TAG,
       summary: 'List the sessions of the user',
       description: 'The user’s sessions in this workspace that have not ended, newest first.',
       scope: 'org:read',
       success: {
-        status: 200,
         description: 'The sessions.',
         body: z.object({ data: z.object({ sessions: z.array(sessionRecord) }) }),
       },
@@ -195,7 +188,6 @@ export function sessionRoutes(
       method: 'post',
       path: '/v0/sessions/move',
       id: 'moveSession',
-      tag: TAG,
       summary: 'Move the session to another workspace of the user',
       description:
         'The session continues there with the same cookie and expiry; its open requests here end. It is ' +
@@ -208,7 +200,7 @@ export function sessionRoutes(
           '0193a1c0-51d2-7c3f-8a04-9d2e61b7f3a5',
         ),
       }),
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       async handle({ principal, body: { workspaceId }, res }) {
         const { id, userId, expiresAt } = await moveSession(prisma, principal, workspaceId)
         forgetKeys()
@@ -222,7 +214,6 @@ export function sessionRoutes(
       path: '/v0/sessions/join',
       aliases: ['/v0/invitations/join'],
       id: 'joinWithSession',
-      tag: TAG,
       summary: 'Accept an invitation as the user of the session',
       description:
         'The session continues in the joined workspace, as when it is moved there. 409 if the user is already a member. 403 for a key: its holder must not decide where its user signs in.',
@@ -230,7 +221,7 @@ export function sessionRoutes(
       session:
         'A key cannot join a workspace for its user: open /login#invitation=<token> in the dashboard, or accept the invitation as a new user with POST /v0/invitations/accept',
       body: z.object({ token: invitationToken }),
-      success: { status: 200, description: 'The session.', body: z.object({ data: opened }) },
+      success: { description: 'The session.', body: z.object({ data: opened }) },
       errors: [404, 409],
       async handle({ principal, body: { token }, res }) {
         const { id, workspaceId, userId, expiresAt } = await joinWithSession(prisma, principal, token)
@@ -243,13 +234,12 @@ export function sessionRoutes(
       method: 'delete',
       path: '/v0/sessions/:sessionId',
       id: 'revokeSession',
-      tag: TAG,
       summary: 'End a session of the user',
       description:
         'Takes effect at once. The caller is another session of the user, or a key of theirs with `admin`.',
       scope: 'any',
       params: z.object({ sessionId: pathId }),
-      success: { status: 200, description: 'It has ended.', body: nothing },
+      success: { description: 'It has ended.', body: nothing },
       errors: [404],
       async handle({ principal, params: { sessionId } }) {
         if (!principal.isSession && !grants(principal.scopes, 'admin'))

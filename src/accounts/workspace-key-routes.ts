@@ -3,12 +3,12 @@ import type { Prisma } from '../db/prisma.ts'
 import type { Searches } from '../db/searches.ts'
 import { like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
 import type { KeyService } from './keys.ts'
 
-const TAG = 'API keys'
+const route = routesOf('API keys')
 const KEYS = '/v0/workspaces/:workspaceId/keys'
 
 const time = z.string().nullable()
@@ -36,7 +36,6 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
       method: 'get',
       path: KEYS,
       id: 'listWorkspaceKeys',
-      tag: TAG,
       summary: 'List API keys with their last use',
       description: 'Owners see all keys of the workspace, others their own.',
       scope: 'org:read',
@@ -49,11 +48,7 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
         userId: pathId.optional().describe('Only keys of this user.'),
         ...paging(10, 250),
       }),
-      success: {
-        status: 200,
-        description: 'A page of keys, newest first.',
-        body: pageOf('keys', keyRecord),
-      },
+      success: { description: 'A page of keys, newest first.', body: pageOf('keys', keyRecord) },
       async handle({ principal, query: { limit, pageToken, ...filter }, signal }) {
         const page = await readPage({ limit, pageToken }, (cursor) => {
           const asked = { ...filter, ...visibleTo(principal), ...cursor }
@@ -80,13 +75,12 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
       method: 'delete',
       path: `${KEYS}/:keyId`,
       id: 'revokeWorkspaceKey',
-      tag: TAG,
       summary: 'Revoke an API key, by its id',
       description:
         'A key can revoke itself, and other keys whose scopes it has. Members can revoke their own keys, owners all keys.',
       scope: 'org:write',
       params: z.object({ keyId: pathId }),
-      success: { status: 200, description: 'The key is revoked, effective immediately.', body: nothing },
+      success: { description: 'The key is revoked, effective immediately.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.keyId)

@@ -6,12 +6,12 @@ import { notFound } from '../errors.ts'
 import { like, timestamp, withExample, workspaceId } from '../http/fields.ts'
 import { pageOf } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { visibleText } from '../http/shapes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 import { renameWorkspace } from './workspaces.ts'
 
-const TAG = 'Workspaces'
+const route = routesOf('Workspaces')
 export const ROLES = ['owner', 'member', 'viewer'] as const
 const workspaceName = withExample(visibleText(255), 'catalogues')
 
@@ -49,15 +49,10 @@ export function workspaceRoutes(services: {
       method: 'get',
       path: '/v0/workspaces',
       id: 'listWorkspaces',
-      tag: TAG,
       summary: 'List the key’s workspaces',
       description: 'A key belongs to one workspace; use this to learn its id.',
       scope: 'org:read',
-      success: {
-        status: 200,
-        description: 'The workspace.',
-        body: pageOf('workspaces', workspaceRecord),
-      },
+      success: { description: 'The workspace.', body: pageOf('workspaces', workspaceRecord) },
       async handle({ principal }) {
         return { body: { data: { workspaces: [await read(principal)], next_page_token: '' } } }
       },
@@ -66,10 +61,9 @@ export function workspaceRoutes(services: {
       method: 'get',
       path: '/v0/workspaces/:workspaceId',
       id: 'getWorkspace',
-      tag: TAG,
       summary: 'Get the workspace, its plan and its usage',
       scope: 'org:read',
-      success: { status: 200, description: 'The workspace.', body: one },
+      success: { description: 'The workspace.', body: one },
       async handle({ principal }) {
         return { body: { data: await read(principal) } }
       },
@@ -78,13 +72,12 @@ export function workspaceRoutes(services: {
       method: 'patch',
       path: '/v0/workspaces/:workspaceId',
       id: 'renameWorkspace',
-      tag: TAG,
       summary: 'Rename the workspace',
       description: 'Its gateways keep their names. If another workspace has the name, a number is appended.',
       scope: 'admin',
       role: 'owner',
       body: z.object({ name: workspaceName }),
-      success: { status: 200, description: 'The updated workspace.', body: one },
+      success: { description: 'The updated workspace.', body: one },
       async handle({ principal, body: { name } }) {
         await renameWorkspace(prisma, principal.workspaceId, name)
         forgetKeys()

@@ -3,10 +3,10 @@
 import { z } from 'zod'
 import { COUNT_LIMIT, STATEMENTS } from '../health/database-metrics.ts'
 import { like } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import type { Route } from '../http/route.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import { healthRoutes } from './health-routes.ts'
-import { type AdminServices, TAG } from './services.ts'
+import { type AdminServices, route } from './services.ts'
 import { workspaceRoutes } from './workspace-routes.ts'
 
 export function adminRoutes(services: AdminServices): Route[] {
@@ -33,12 +33,10 @@ function usageRoutes({ pool }: AdminServices): Route[] {
       method: 'get',
       path: '/v0/admin/usage',
       id: 'getInstanceUsage',
-      tag: TAG,
       summary: 'Get the totals of the instance',
       description: 'Content that two workspaces keep is counted twice. At most two seconds old.',
       scope: 'instance:read',
       success: {
-        status: 200,
         description: 'The sums.',
         body: z.object({
           data: z.object({

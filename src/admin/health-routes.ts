@@ -3,12 +3,12 @@ import { COUNT_LIMIT } from '../health/database-metrics.ts'
 import { readQueues } from '../health/queues.ts'
 import { like, timestamp, uuid } from '../http/fields.ts'
 import { noNextPage, pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import type { Route } from '../http/route.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import type { Finding } from '../lib/readiness.ts'
 import { redactTokens } from '../log.ts'
 import { QUEUES } from '../operations/catalog.ts'
-import { type AdminServices, TAG } from './services.ts'
+import { type AdminServices, route } from './services.ts'
 
 const CACHE_MS = 2000
 const STATUSES = ['ok', 'degraded', 'down'] as const
@@ -46,13 +46,11 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       method: 'get',
       path: '/v0/admin/health',
       id: 'getInstanceHealth',
-      tag: TAG,
       summary: 'Get the health of each component, with advice',
       description:
         'The components of `/readyz`, as this web process and all workers see them. Unhealthy components come with a cause and advice.',
       scope: 'instance:read',
       success: {
-        status: 200,
         description: 'The parts.',
         body: z.object({ data: z.object({ status: z.enum(STATUSES), parts: z.array(finding) }) }),
       },
@@ -65,12 +63,10 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       method: 'get',
       path: '/v0/admin/queues',
       id: 'listQueues',
-      tag: TAG,
       summary: 'List the queues with their waiting and running operations',
       description: 'At most two seconds old.',
       scope: 'instance:read',
       success: {
-        status: 200,
         description: 'All queues.',
         body: z.object({
           data: z.object({
@@ -104,13 +100,11 @@ export function healthRoutes({ pool, workers, readiness }: AdminServices): Route
       method: 'get',
       path: '/v0/admin/workers',
       id: 'listWorkers',
-      tag: TAG,
       summary: 'List workers with their versions, slots and last heartbeats',
       description: 'A worker that exited normally is not listed; one that died stays listed for an hour.',
       scope: 'instance:read',
       query: z.object(paging(10, 100)),
       success: {
-        status: 200,
         description: 'A page of workers, in the order in which they started.',
         body: pageOf('workers', workerRecord),
       },

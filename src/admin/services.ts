@@ -1,6 +1,7 @@
 import type { KeyService } from '../accounts/keys.ts'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
+import { routesOf } from '../http/route.ts'
 import type { Readiness } from '../lib/readiness.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
 
@@ -15,5 +16,5 @@ export interface AdminServices {
   forgetKeys(): void
 }
 
-/** The tag of these routes in the OpenAPI document. */
-export const TAG = 'Instance'
+/** Declares a route of the instance. */
+export const route = routesOf('Instance')

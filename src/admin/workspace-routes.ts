@@ -6,9 +6,9 @@ import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import { apiKey, like, timestamp, withExample, workspaceId } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import type { Route } from '../http/route.ts'
 import { oneOrMore, pathId, text, visibleText } from '../http/shapes.ts'
-import { type AdminServices, TAG } from './services.ts'
+import { type AdminServices, route } from './services.ts'
 
 const WORKSPACES = '/v0/admin/workspaces'
 const WORKSPACE = `${WORKSPACES}/:id`
@@ -66,15 +66,10 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       method: 'get',
       path: '/v0/admin/plans',
       id: 'listPlans',
-      tag: TAG,
       summary: 'List plans with their limits',
       description: 'All plans, by name. They are rows of the database, where the operator changes them.',
       scope: 'instance:read',
-      success: {
-        status: 200,
-        description: 'The plans.',
-        body: pageOf('plans', planRecord),
-      },
+      success: { description: 'The plans.', body: pageOf('plans', planRecord) },
       async handle() {
         const plans = await prisma.plan.findMany({ orderBy: { name: 'asc' } })
         return { body: { data: { plans: plans.map(toPlanRecord), next_page_token: '' } } }
@@ -84,7 +79,6 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       method: 'get',
       path: WORKSPACES,
       id: 'listAllWorkspaces',
-      tag: TAG,
       summary: 'List the workspaces of the instance with their usage',
       scope: 'instance:read',
       query: z.object({
@@ -93,7 +87,6 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
         ...paging(10, 100),
       }),
       success: {
-        status: 200,
         description: 'A page of workspaces, newest first.',
         body: pageOf('workspaces', workspaceRecord),
       },
@@ -109,7 +102,6 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       method: 'post',
       path: WORKSPACES,
       id: 'createWorkspace',
-      tag: TAG,
       summary: 'Create a workspace',
       description:
         'Also creates a gateway, and a key with `admin` for the user who owns the workspace. 409 if another workspace has the name.',
@@ -142,11 +134,10 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       method: 'get',
       path: WORKSPACE,
       id: 'getAnyWorkspace',
-      tag: TAG,
       summary: 'Get a workspace and its usage',
       scope: 'instance:read',
       params,
-      success: { status: 200, description: 'The workspace.', body: one },
+      success: { description: 'The workspace.', body: one },
       errors: [404],
       async handle({ params: { id } }) {
         return { body: { data: await read(id) } }
@@ -156,14 +147,13 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
       method: 'patch',
       path: WORKSPACE,
       id: 'changeWorkspace',
-      tag: TAG,
       summary: 'Put a workspace on another plan, or rename it',
       description:
         'Omitted fields stay unchanged. A new plan applies at once to all keys of the workspace. 409 if another workspace has the name.',
       scope: 'instance:write',
       params,
       body: changes,
-      success: { status: 200, description: 'The updated workspace.', body: one },
+      success: { description: 'The updated workspace.', body: one },
       errors: [404, 409],
       async handle({ params: { id }, body }) {
         if (!(await changeWorkspace(prisma, id, body))) throw noWorkspace()

@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
-import type { Declared, Route, Schema } from '../http/route.ts'
+import { routesOf } from '../http/route.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import type { Encryption } from '../lib/encryption.ts'
 import { operationRoutes } from '../operations/operation-route.ts'
@@ -32,16 +32,10 @@ export interface AgentServices {
 }
 
 /**
- * Declares a route of one agent, with `:agentId` in its path. Calls its handler only for a live agent that the caller
- * may reach: 404 if it does not exist, 401 if it belongs to another workspace (contract 5.3).
+ * Declares routes of one agent, with `:agentId` in their paths. Their handlers are only called for a live agent that the
+ * caller may reach: 404 if it does not exist, 401 if it belongs to another workspace (contract 5.3).
  */
-export function agentRoute<
-  P extends Schema | undefined = undefined,
-  Q extends Schema | undefined = undefined,
-  B extends Schema | undefined = undefined,
->(declared: Declared<P, Q, B, { agent: Agent }>): Route {
-  return declared as unknown as Route
-}
+export const agentRoutesOf = routesOf<{ agent: Agent }>
 
-/** Declares a route of one agent that starts an operation, see `operation-route.ts`. */
+/** Declares routes of one agent that start an operation, see `operation-route.ts`. */
 export const agentOperationRoutes = operationRoutes<{ agent: Agent }>

@@ -7,7 +7,7 @@ import { exampleOfShape } from '../http/docs/example.ts'
 import { like, timestamp, uuid } from '../http/fields.ts'
 import { pageOf, paging, readPage, readPageToken, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
-import { type Route, type RouteResponse, route } from '../http/route.ts'
+import { type Route, type RouteResponse, routesOf } from '../http/route.ts'
 import { text, time } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
@@ -69,7 +69,6 @@ const entry = z.object({
   userAgent: like('curl/8.5.0').nullable(),
 })
 const success = {
-  status: 200,
   description: 'A page of entries, newest first.',
   body: pageOf('entries', entry),
   lines: { mediaType: JSON_LINES, body: like(`${JSON.stringify(exampleOfShape(entry))}\n`) },
@@ -111,11 +110,10 @@ export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: 
     return { body: toPage('entries', page, toEntry) }
   }
   return [
-    route({
+    routesOf('Audit')({
       method: 'get',
       path: '/v0/audit',
       id: 'listAudit',
-      tag: 'Audit',
       summary: 'List who did what in the workspace',
       description: `Every request except reads, and every sign-in. ${EXPORT}`,
       scope: 'org:read',
@@ -124,11 +122,10 @@ export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: 
       success,
       handle: ({ query, ...asked }) => answer(asked.principal.workspaceId, query, asked),
     }),
-    route({
+    routesOf('Instance')({
       method: 'get',
       path: '/v0/admin/audit',
       id: 'listInstanceAudit',
-      tag: 'Instance',
       summary: 'List who did what in the instance',
       description: `As \`GET /v0/audit\`, for all workspaces, including entries without a workspace: refused sign-ins and commands. ${EXPORT}`,
       scope: 'instance:read',

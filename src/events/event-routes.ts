@@ -7,12 +7,14 @@ import { readEventSpan, readEvents } from '../db/statements/events.ts'
 import { ApiError, badRequest } from '../errors.ts'
 import { eventStream } from '../http/docs/example.ts'
 import { openEventStream } from '../http/event-stream.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { time } from '../http/shapes.ts'
 import { eventView, type StoredEvent, toEvent } from './event.ts'
 import { idAt } from './partitions.ts'
 import { type EventTail, type StreamedEvent, toStreamed } from './tail.ts'
 import { matchesType, maySee, typePattern, type Viewer } from './visibility.ts'
+
+const route = routesOf('Events')
 
 /** Maximum number of events held for a slow reader; beyond that, it reads from the table. */
 const MAX_WAITING = 1000
@@ -59,7 +61,6 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       id: 'streamEvents',
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',
-      tag: 'Events',
       summary: 'Stream changes as server-sent events',
       description:
         'The stream begins now, at the time in `from`, or after the event in `Last-Event-ID`, even if another process or an earlier run of ' +
@@ -68,7 +69,6 @@ export function eventRoutes({ pool, tail }: { pool: Pool; tail: EventTail }): Ro
       scope: ['org:files:read', 'org:groups:read', 'org:gateways:read', 'org:agents:read'],
       query,
       success: {
-        status: 200,
         description: 'Events, each named after its type.',
         ...eventStream(['group.created', eventView]),
       },

@@ -3,11 +3,13 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { network, pathId } from '../http/shapes.ts'
 import { PINNED } from './held-content.ts'
 import { findSignature, signatureRecord } from './signatures.ts'
 import { swapEntry, swapHistory } from './swaps.ts'
+
+const route = routesOf('Files')
 
 const details = z.object({
   signature: signatureRecord.nullable().describe('Null if the content is not signed.'),
@@ -24,12 +26,11 @@ export function detailRoutes({ pool, prisma }: { pool: Pool; prisma: PrismaClien
       method: 'get',
       path: '/v0/files/:network/:id/details',
       id: 'getFileDetails',
-      tag: 'Files',
       summary: "Get a file's signature and swaps",
       description: 'Returns both in one request, which succeeds even for a file without either.',
       scope: 'org:files:read',
       params: z.object({ network, id: pathId }),
-      success: { status: 200, description: 'The details.', body: z.object({ data: details }) },
+      success: { description: 'The details.', body: z.object({ data: details }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { network, id } }) {
         const file = await prisma.file.findFirst({

@@ -7,7 +7,7 @@ import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { contentCid, like } from '../http/fields.ts'
 import { badPageToken, pageOf, paging } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { network, pathId, text } from '../http/shapes.ts'
 import type { Bounds } from '../lib/bounds.ts'
 import { within } from '../lib/signals.ts'
@@ -17,6 +17,8 @@ import { entryOf } from '../storage/dag/unixfs.ts'
 import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
 import { PINNED } from './held-content.ts'
+
+const route = routesOf('Files')
 
 /** Time limit for a page: a folder may be designed to be costly to walk. */
 const POLL_MS = 30_000
@@ -54,7 +56,6 @@ export function entryRoutes({
       method: 'get',
       path: '/v0/files/:network/:id/entries',
       id: 'listEntries',
-      tag: 'Files',
       summary: 'List the entries of a folder',
       description:
         'The entries of a file that is a folder, or of a folder inside it, sorted by name unless the folder is sharded. Swaps are ignored.',
@@ -65,7 +66,7 @@ export function entryRoutes({
         path: text(MAX_PATH).default('').describe('A folder inside it, such as `images/small`.'),
         ...paging(50, 200),
       }),
-      success: { status: 200, description: 'A page of entries.', body: pageOf('entries', entry) },
+      success: { description: 'A page of entries.', body: pageOf('entries', entry) },
       errors: [404, 503],
       async handle({ principal: { workspaceId }, params, query: { path, limit, pageToken }, signal }) {
         const offset = readOffset(pageToken)

@@ -8,7 +8,7 @@ import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore, optionalName, order, pathId, text } from '../http/shapes.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import type { Network } from '../storage/port.ts'
@@ -81,7 +81,7 @@ type FileChanges = z.output<typeof fileChanges>
 /** Interval of the check for the name index, which a worker may build at any time. */
 const INDEX_POLL_MS = 60_000
 
-const TAG = 'Files'
+const route = routesOf('Files')
 const PATH = '/v3/files/:network/:id'
 const MISSING = 'There is no such file'
 const params = z.object({ network, id: pathId })
@@ -98,12 +98,11 @@ export function fileRoutes(
       method: 'get',
       path: '/v3/files/:network',
       id: 'listFiles',
-      tag: TAG,
       summary: 'List files',
       scope: 'org:files:read',
       params: z.object({ network }),
       query: fileQuery,
-      success: { status: 200, description: 'A page of files.', body: pageOf('files', fileRecord) },
+      success: { description: 'A page of files.', body: pageOf('files', fileRecord) },
       async handle({ principal, params, query, signal }) {
         const { limit, pageToken, cidPending, cid, group, keyvalues, metadata, ...filter } = query
         const canonical = cid === undefined ? undefined : canonicalCid(parseCid(cid))
@@ -128,11 +127,10 @@ export function fileRoutes(
       method: 'get',
       path: PATH,
       id: 'getFile',
-      tag: TAG,
       summary: 'Get a file',
       scope: 'org:files:read',
       params,
-      success: { status: 200, description: 'The file.', body: one },
+      success: { description: 'The file.', body: one },
       errors: [404],
       async handle({ principal, params }) {
         const { workspaceId } = principal
@@ -148,13 +146,12 @@ export function fileRoutes(
       method: 'put',
       path: PATH,
       id: 'updateFile',
-      tag: TAG,
       summary: "Change a file's name, metadata or expiry",
       description: 'Omitted fields stay unchanged.',
       scope: 'org:files:write',
       params,
       body: fileChanges,
-      success: { status: 200, description: 'The updated file.', body: one },
+      success: { description: 'The updated file.', body: one },
       errors: [404],
       async handle({ principal, params, body }) {
         const file = await changeFile(pool, principal.workspaceId, params.network, params.id, body)
@@ -166,12 +163,11 @@ export function fileRoutes(
       method: 'delete',
       path: PATH,
       id: 'deleteFile',
-      tag: TAG,
       summary: 'Delete a file',
       description: 'The file is gone at once; an operation unpins its content unless another file keeps it.',
       scope: 'org:files:write',
       params,
-      success: { status: 200, description: 'Deleted.', body: nothing },
+      success: { description: 'Deleted.', body: nothing },
       errors: [404],
       operation: true,
       handle: removal(services, 'pinned', MISSING),

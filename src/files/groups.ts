@@ -12,7 +12,7 @@ import { notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { network, nothing, oneOrMore, pathId, text, visibleText } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { PINNED } from './held-content.ts'
@@ -46,7 +46,7 @@ const groupQuery = z.object({
 
 const groupPage = pageOf('groups', groupRecord)
 
-const TAG = 'Groups'
+const route = routesOf('Groups')
 const GROUPS = '/v3/groups/:network'
 const GROUP = `${GROUPS}/:id`
 const MEMBER = `${GROUP}/ids/:fileId`
@@ -67,13 +67,12 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'post',
       path: GROUPS,
       id: 'createGroup',
-      tag: TAG,
       summary: 'Create a group',
       description: 'A group contains only files of its own network.',
       scope: 'org:groups:write',
       params: z.object({ network }),
       body: newGroup,
-      success: { status: 200, description: 'The group.', body: one },
+      success: { description: 'The group.', body: one },
       async handle({ principal: { workspaceId }, params, body: { name, is_public } }) {
         const data = await insertGroup.one(pool, uuidv7(), workspaceId, params.network, name, is_public)
         return { body: { data } }
@@ -83,12 +82,11 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'get',
       path: GROUPS,
       id: 'listGroups',
-      tag: TAG,
       summary: 'List groups',
       scope: 'org:groups:read',
       params: z.object({ network }),
       query: groupQuery,
-      success: { status: 200, description: 'A page of groups, newest first.', body: groupPage },
+      success: { description: 'A page of groups, newest first.', body: groupPage },
       async handle({ principal, params, query: { name, isPublic, ...query }, signal }) {
         const filter = { name, isPublic: isPublic === undefined ? undefined : isPublic === 'true' }
         const page = await readPage(query, (cursor) => {
@@ -102,11 +100,10 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'get',
       path: GROUP,
       id: 'getGroup',
-      tag: TAG,
       summary: 'Get a group',
       scope: 'org:groups:read',
       params,
-      success: { status: 200, description: 'The group.', body: one },
+      success: { description: 'The group.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id, network } }) {
         const group = await findGroup.first(pool, id, workspaceId, network)
@@ -118,13 +115,12 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'put',
       path: GROUP,
       id: 'updateGroup',
-      tag: TAG,
       summary: "Change a group's name, or whether it is public",
       description: 'Omitted fields stay unchanged.',
       scope: 'org:groups:write',
       params,
       body: groupChanges,
-      success: { status: 200, description: 'The updated group.', body: one },
+      success: { description: 'The updated group.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id, network }, body }) {
         const { name = null, is_public = null } = body
@@ -137,11 +133,10 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'delete',
       path: GROUP,
       id: 'deleteGroup',
-      tag: TAG,
       summary: 'Delete a group; its files stay',
       scope: 'org:groups:write',
       params,
-      success: { status: 200, description: 'Deleted.', body: nothing },
+      success: { description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         await requireGroup(prisma, owner(principal, params), params.id)
@@ -153,12 +148,11 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'put',
       path: MEMBER,
       id: 'addFileToGroup',
-      tag: TAG,
       summary: 'Put a file into a group',
       description: 'A file is in at most one group: it leaves its previous group.',
       scope: 'org:groups:write',
       params: memberParams,
-      success: { status: 200, description: 'The file is in the group.', body: nothing },
+      success: { description: 'The file is in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         await addToGroup(prisma, owner(principal, params), params.id, params.fileId)
@@ -169,12 +163,11 @@ export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; search
       method: 'delete',
       path: MEMBER,
       id: 'removeFileFromGroup',
-      tag: TAG,
       summary: 'Take a file out of a group',
       description: 'The file itself stays. Nothing changes if it is not in the group.',
       scope: 'org:groups:write',
       params: memberParams,
-      success: { status: 200, description: 'The file is not in the group.', body: nothing },
+      success: { description: 'The file is not in the group.', body: nothing },
       errors: [404],
       async handle({ principal, params }) {
         await removeFromGroup(prisma, owner(principal, params), params.id, params.fileId)

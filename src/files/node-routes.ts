@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { messages, unavailable } from '../errors.ts'
 import { like, withExample } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import type { WorkerStatus } from '../operations/worker-status.ts'
+
+const route = routesOf('Files')
 
 /** The public network's node, so that others can peer with it. The private network's node has no peers. */
 export function nodeRoutes(workers: WorkerStatus): Route[] {
@@ -11,13 +13,11 @@ export function nodeRoutes(workers: WorkerStatus): Route[] {
       method: 'get',
       path: '/v0/ipfs/node',
       id: 'getIpfsNode',
-      tag: 'Files',
       summary: 'Get the identity and addresses of the public IPFS node',
       description:
         'If your own node is connected to one of `addresses`, Berth immediately finds the content that you ask it to pin.',
       scope: 'org:files:read',
       success: {
-        status: 200,
         description: 'The node.',
         body: z.object({
           data: z.object({

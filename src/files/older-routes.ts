@@ -6,7 +6,7 @@ import type { Searches } from '../db/searches.ts'
 import { escapeLike, isoTime } from '../db/statements/statement.ts'
 import { forbidden, messages, notFound } from '../errors.ts'
 import { contentCid, keyvaluePairs, like, timestamp, userId, uuid } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { cid, groupId, limit, network, parseInput, text, time } from '../http/shapes.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from './host-nodes.ts'
@@ -14,6 +14,8 @@ import type { PinRouteServices } from './pins/pin-routes.ts'
 import { removeFile } from './remove.ts'
 import { olderMetadata, parseJson } from './uploads/fields.ts'
 
+const pinRoute = routesOf('Pin by CID')
+const fileRoute = routesOf('Files')
 const NETWORK = network.default('public').describe('Default: `public`.')
 const bytes = z
   .string()
@@ -82,19 +84,17 @@ const pinRow = z.object({
 export function olderRoutes({ searches, ...services }: PinRouteServices & { searches: Searches }): Route[] {
   const { pool, pins, operations, admitPin, allowPrivateHostNodes } = services
   return [
-    route({
+    pinRoute({
       method: 'post',
       path: '/pinning/pinByHash',
       aliases: ['/v3/pinning/pinByHash'],
       id: 'pinByHash',
-      tag: 'Pin by CID',
       summary: 'Pin a CID to the public network (older API)',
       description:
         'Returns immediately. `GET /v3/files/public/pin_by_cid` lists the request until it is pinned.',
       scope: 'org:files:write',
       body: pinByHash,
       success: {
-        status: 200,
         description: 'The pin request.',
         body: z.object({
           id: uuid,
@@ -124,18 +124,16 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
         return { body: { id: record.id, ipfsHash: record.cid, status: record.status, name: record.name } }
       },
     }),
-    route({
+    fileRoute({
       method: 'get',
       path: '/data/pinList',
       aliases: ['/v3/data/pinList'],
       id: 'pinList',
-      tag: 'Files',
       summary: 'List files (older API)',
       description: 'Newest first. Berth does not list deleted files: `status=unpinned` finds none.',
       scope: 'org:files:read',
       query: pinListQuery,
       success: {
-        status: 200,
         description: 'A page of files.',
         body: z.object({
           count: z
@@ -150,17 +148,16 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
         return { body: await searches.run(principal, signal, (db) => listPinned(db, filter, query)) }
       },
     }),
-    route({
+    fileRoute({
       method: 'delete',
       path: '/pinning/unpin/:hash',
       aliases: ['/v3/pinning/unpin/:hash'],
       id: 'unpin',
-      tag: 'Files',
       summary: 'Delete all files and pin requests of a CID (older API)',
       scope: 'org:files:write',
       params: z.object({ hash: cid.describe('The CID.') }),
       query: z.object({ network: NETWORK }),
-      success: { status: 200, description: '`OK`', mediaType: 'text/plain', body: z.literal('OK') },
+      success: { description: '`OK`', mediaType: 'text/plain', body: z.literal('OK') },
       errors: [404],
       async handle({ principal: { workspaceId }, params, query, res }) {
         const canonical = canonicalCid(parseCid(params.hash, 'hash'))

@@ -7,12 +7,12 @@ import { z } from 'zod'
 import type { PrismaClient } from '../db/prisma.ts'
 import { ApiError, notFound } from '../errors.ts'
 import { contentCid, like } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { network, nothing } from '../http/shapes.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { PINNED } from './held-content.ts'
 
-const TAG = 'Signatures'
+const route = routesOf('Signatures')
 const PATH = '/v3/files/:network/signature/:cid'
 
 const params = z.object({ network, cid: z.string().describe('The CID, in any spelling.') })
@@ -31,7 +31,7 @@ export const signatureRecord = z.object({
   signature,
   address: address.describe('The wallet that signed, according to its owner.'),
 })
-const success = { status: 200, description: 'The signature.', body: z.object({ data: signatureRecord }) }
+const success = { description: 'The signature.', body: z.object({ data: signatureRecord }) }
 
 /** The signature of a workspace's content, or null. @param cid the spelling to return. */
 export async function findSignature(
@@ -51,7 +51,6 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       method: 'post',
       path: PATH,
       id: 'addSignature',
-      tag: TAG,
       summary: 'Add a signature to a CID',
       description:
         'The CID must be a file of the workspace without another signature. Berth checks the form, but not whether the ' +
@@ -78,7 +77,6 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       method: 'get',
       path: PATH,
       id: 'getSignature',
-      tag: TAG,
       summary: 'Get the signature of a CID',
       description: 'It stays when the file is deleted.',
       scope: 'org:files:read',
@@ -99,11 +97,10 @@ export function signatureRoutes(prisma: PrismaClient): Route[] {
       method: 'delete',
       path: PATH,
       id: 'deleteSignature',
-      tag: TAG,
       summary: 'Remove the signature of a CID',
       scope: 'org:files:write',
       params,
-      success: { status: 200, description: 'Removed.', body: nothing },
+      success: { description: 'Removed.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { network, cid } }) {
         const where = { workspaceId, network, cidV1: canonicalCid(parseCid(cid)) }

@@ -11,7 +11,7 @@ import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import { checkSwap, insertSwap, installSwaps, listSwaps, newestSwap } from '../db/statements/gateways.ts'
 import { badRequest, forbidden, notFound } from '../errors.ts'
 import { contentCid, timestamp } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
@@ -57,7 +57,7 @@ function requestedCid({ swap_cid, swapCid }: z.output<typeof swapRequest>): stri
   return cid
 }
 
-const TAG = 'Swaps'
+const route = routesOf('Swaps')
 
 /** The names of routes and fields for one generation of clients. */
 interface Spelling {
@@ -104,7 +104,6 @@ function routesAs(
       method: 'put',
       path,
       id: `swapCid${suffix}`,
-      tag: TAG,
       summary: 'Swap a CID',
       description:
         'The gateways of the workspace that have the hot swaps plugin then serve the new content at the ' +
@@ -114,7 +113,7 @@ function routesAs(
       scope: 'org:files:write',
       params,
       body: swapRequest,
-      success: { status: 200, description: 'The entry in force.', body: z.object({ data: entry }) },
+      success: { description: 'The entry in force.', body: z.object({ data: entry }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params, body }) {
         const canonical = canonicalCid(parseCid(params.cid))
@@ -130,18 +129,13 @@ function routesAs(
       method: 'get',
       path,
       id: `swapHistory${suffix}`,
-      tag: TAG,
       summary: 'Get the swap history of a CID',
       description:
         'The history belongs to the workspace of the gateway. The history of a public CID may be read with any workspace’s key.',
       scope: 'org:files:read',
       params,
       query: historyQuery,
-      success: {
-        status: 200,
-        description: 'Up to 1000 entries, newest first.',
-        body: z.object({ data: z.array(entry) }),
-      },
+      success: { description: 'Up to 1000 entries, newest first.', body: z.object({ data: z.array(entry) }) },
       errors: [404],
       async handle({ principal, params: { network, cid }, query: { domain } }) {
         const canonical = canonicalCid(parseCid(cid))
@@ -160,12 +154,11 @@ function routesAs(
       method: 'delete',
       path,
       id: `deleteSwap${suffix}`,
-      tag: TAG,
       summary: 'Remove a swap',
       description: 'The original is served again. The removal becomes a history entry without a CID.',
       scope: 'org:files:write',
       params,
-      success: { status: 200, description: 'Removed.', body: nothing },
+      success: { description: 'Removed.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { network, cid } }) {
         const canonical = canonicalCid(parseCid(cid))

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Pool } from '../db/pool.ts'
 import { readUsage } from '../db/statements/files.ts'
 import { like } from '../http/fields.ts'
-import { type Route, route } from '../http/route.ts'
+import { type Route, routesOf } from '../http/route.ts'
 
-const TAG = 'Usage'
+const route = routesOf('Usage')
 /** The public service's own wording, which clients know. */
 const GREETING = 'Congratulations! You are communicating with the Pinata API!'
 
@@ -19,11 +19,9 @@ export function usageRoutes(pool: Pool): Route[] {
       path: '/v3/data/testAuthentication',
       aliases: ['/data/testAuthentication'],
       id: 'testAuthentication',
-      tag: TAG,
       summary: 'Test an API key',
       scope: 'any',
       success: {
-        status: 200,
         description: 'The key is valid, regardless of its scopes.',
         body: z.object({ message: z.literal(GREETING) }),
       },
@@ -36,11 +34,9 @@ export function usageRoutes(pool: Pool): Route[] {
       path: '/v3/data/userPinnedDataTotal',
       aliases: ['/data/userPinnedDataTotal'],
       id: 'getPinnedTotal',
-      tag: TAG,
       summary: 'Count the files on both networks, and their bytes',
       scope: 'org:files:read',
       success: {
-        status: 200,
         description: 'The totals.',
         body: z.object({
           pin_count: like(128),
@@ -59,11 +55,9 @@ export function usageRoutes(pool: Pool): Route[] {
       method: 'get',
       path: '/v3/usage',
       id: 'getUsage',
-      tag: TAG,
       summary: 'Get the stored amount and the plan’s limits',
       scope: 'org:files:read',
       success: {
-        status: 200,
         description: 'Both networks together.',
         body: z.object({
           data: z.object({

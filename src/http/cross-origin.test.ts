@@ -9,15 +9,14 @@ import { createLogger } from '../log.ts'
 import { AddressLimits } from './address-limits.ts'
 import { Audit } from './audit.ts'
 import { errorHandler } from './error-handler.ts'
-import { mountRoutes, type RouteServices, route } from './route.ts'
+import { mountRoutes, type RouteServices, routesOf } from './route.ts'
 
 const failing = (method: 'get' | 'delete', path: string, origins?: 'any') =>
-  route({
+  routesOf('Test')({
     method,
     path,
     ...(origins && { origins }),
     id: `${method}${path}`,
-    tag: 'Test',
     summary: 'Fails',
     scope: null,
     success: { status: 200, description: 'Never.' },

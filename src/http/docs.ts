@@ -6,9 +6,9 @@ import { z } from 'zod'
 import { type Document, PAGE_POLICY, renderPage } from './docs/page.ts'
 import { withExample } from './fields.ts'
 import { openApiDocument } from './openapi.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
 
-const TAG = 'Documentation'
+const route = routesOf('Documentation')
 const UNCHANGED = { status: 304, description: 'The client already has it: `If-None-Match`.' }
 
 /**
@@ -24,12 +24,10 @@ export function documentRoutes(
       method: 'get',
       path: '/openapi.json',
       id: 'openapi',
-      tag: TAG,
       summary: 'Get this API as an OpenAPI 3.1 document',
       scope: null,
       origins: 'any',
       success: {
-        status: 200,
         description: 'The document.',
         body: withExample(z.looseObject({}), { openapi: '3.1.0', paths: {} }),
       },
@@ -43,10 +41,9 @@ export function documentRoutes(
       method: 'get',
       path: '/docs',
       id: 'docs',
-      tag: TAG,
       summary: 'Get this API as a web page',
       scope: null,
-      success: { status: 200, description: 'The page.', mediaType: 'text/html' },
+      success: { description: 'The page.', mediaType: 'text/html' },
       otherSuccess: UNCHANGED,
       async handle({ req, res }) {
         res.set('content-security-policy', PAGE_POLICY)
@@ -58,7 +55,6 @@ export function documentRoutes(
       method: 'get',
       path: '/',
       id: 'root',
-      tag: TAG,
       summary: 'Redirect to the page',
       scope: null,
       success: {

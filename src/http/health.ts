@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { Readiness } from '../lib/readiness.ts'
 import { withExample } from './fields.ts'
-import { type Route, route } from './route.ts'
+import { type Route, routesOf } from './route.ts'
+
+const route = routesOf('Health')
 
 const part = z.object({ status: z.enum(['ok', 'degraded', 'down']), detail: z.string().optional() })
 
@@ -30,26 +32,20 @@ export function healthRoutes(readiness: Readiness): Route[] {
       method: 'get',
       path: '/healthz',
       id: 'live',
-      tag: 'Health',
       summary: 'Check whether this process is alive',
       scope: null,
-      success: { status: 200, description: 'It is.', body: z.object({ status: z.literal('ok') }) },
+      success: { description: 'It is.', body: z.object({ status: z.literal('ok') }) },
       handle: async () => ({ body: { status: 'ok' } }),
     }),
     route({
       method: 'get',
       path: '/readyz',
       id: 'ready',
-      tag: 'Health',
       summary: 'Check whether Berth can work, by component',
       description:
         '503 while `database`, `queue` or `schema` is down. Other unavailable components are shown as `down`; they delay work without losing it. The runtime of agents is shown as `docker`, `kubernetes` or `processes`, as seen by the workers that serve agents.',
       scope: null,
-      success: {
-        status: 200,
-        description: 'Ready, or `degraded` if another component is unhealthy.',
-        body: report,
-      },
+      success: { description: 'Ready, or `degraded` if another component is unhealthy.', body: report },
       errors: [503],
       otherFailure: {
         status: 503,

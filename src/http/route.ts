@@ -134,22 +134,33 @@ export interface Route {
 }
 
 /** A {@link Route} whose handler's context is typed by its shapes. */
-export type Declared<P, Q, B, More = unknown> = Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
+export type Declared<P, Q, B, More = unknown> = Omit<
+  Route,
+  'tag' | 'params' | 'query' | 'body' | 'success' | 'handle'
+> & {
   params?: P
   query?: Q
   body?: B
+  /** `status` defaults to 200. */
+  success: Omit<Route['success'], 'status'> & { status?: number }
   /** Resolves to the response, or to undefined if it wrote the response itself. */
   handle(context: Context<Output<P>, Output<Q>, Output<B>> & More): Promise<RouteResponse | undefined>
 }
 
-/** Declares a route; its handler's context is typed by its shapes. */
-export function route<
-  P extends Schema | undefined = undefined,
-  Q extends Schema | undefined = undefined,
-  B extends Schema | undefined = undefined,
->(declared: Declared<P, Q, B>): Route {
-  return declared as unknown as Route
-}
+/**
+ * Returns the function that declares the routes of a tag; a handler's context is typed by the route's shapes. `More` is
+ * what the guard adds to it, such as the agent.
+ */
+export const routesOf =
+  <More = unknown>(tag: string) =>
+  <
+    P extends Schema | undefined = undefined,
+    Q extends Schema | undefined = undefined,
+    B extends Schema | undefined = undefined,
+  >(
+    declared: Declared<P, Q, B, More>,
+  ): Route =>
+    ({ ...declared, tag, success: { status: 200, ...declared.success } }) as unknown as Route
 
 /** Decides who may call. It is passed in, so that routing does not depend on accounts or agents. */
 export interface Guard {

@@ -68,7 +68,7 @@ type OperationDeclared<
 
 /** Returns the function that declares such routes. `More` is what the guard adds to a context, such as the agent. */
 export const operationRoutes =
-  <More = unknown>(operations: Operations) =>
+  <More = unknown>(operations: Operations, tag: string) =>
   <
     K extends SubjectKind,
     Done extends z.ZodObject,
@@ -80,7 +80,8 @@ export const operationRoutes =
     kind: K,
     { begin, success, pending, failure, ...declared }: OperationDeclared<K, P, Q, B, Done, Pending, More>,
   ): Route => ({
-    ...(declared as Omit<Route, 'success' | 'handle'>),
+    ...(declared as Omit<Route, 'tag' | 'success' | 'handle'>),
+    tag,
     operation: true,
     success: { status: 200, description: success.description, body: successful.extend(success.body.shape) },
     otherSuccess: {

@@ -7,7 +7,7 @@ import { openEventStream } from '../http/event-stream.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
-import { type Route, requireScope, route } from '../http/route.ts'
+import { type Route, requireScope, routesOf } from '../http/route.ts'
 import { order, pathId } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { cancel } from './cancel.ts'
@@ -45,7 +45,7 @@ export interface OperationRouteServices {
   withdraw(operation: Versioned, workspaceId: string): Promise<void>
 }
 
-const TAG = 'Operations'
+const route = routesOf('Operations')
 const params = z.object({ id: pathId })
 const MAX_WAIT_S = 300
 
@@ -68,7 +68,6 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       method: 'get',
       path: '/v0/operations',
       id: 'listOperations',
-      tag: TAG,
       summary: 'List operations',
       description:
         'The operations that the key may read: on files with `org:files:read`, on agents with `org:agents:read`.',
@@ -84,11 +83,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
         order: order.default('DESC'),
         ...paging(10, 250),
       }),
-      success: {
-        status: 200,
-        description: 'A page of operations.',
-        body: pageOf('operations', operationView),
-      },
+      success: { description: 'A page of operations.', body: pageOf('operations', operationView) },
       async handle({ principal, query }) {
         const readable = readableKinds(principal.scopes)
         const page = await readPage(query, (cursor) =>
@@ -102,7 +97,6 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       path: '/v0/operations/:id',
       id: 'getOperation',
       callers: ['gateway', 'platform', 'workspace'],
-      tag: TAG,
       summary: 'Get an operation, or wait for its end',
       scope: ['org:files:read', 'org:agents:read'],
       params,
@@ -116,7 +110,7 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
             `Waits until the operation has ended, at most this many seconds (at most ${MAX_WAIT_S}).`,
           ),
       }),
-      success: { status: 200, description: 'The operation.', body: one },
+      success: { description: 'The operation.', body: one },
       errors: [404],
       async handle({ principal, params, query, signal }) {
         const operation = await find(principal, params.id, 'read')
@@ -131,7 +125,6 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       id: 'streamOperation',
       callers: ['gateway', 'platform', 'workspace'],
       bound: 'eventStreams',
-      tag: TAG,
       summary: 'Stream an operation as server-sent events',
       description:
         'Sends an `operation` event now and after each change; the stream ends with the operation. The event id is a ' +
@@ -139,7 +132,6 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       scope: ['org:files:read', 'org:agents:read'],
       params,
       success: {
-        status: 200,
         description: 'Events, each with an operation as its data.',
         ...eventStream(['operation', operationView]),
       },
@@ -158,14 +150,13 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       method: 'delete',
       path: '/v0/operations/:id',
       id: 'cancelOperation',
-      tag: TAG,
       summary: 'Cancel an operation',
       description:
         'What it was supposed to create is withdrawn. A running operation ends within about a second. Requires the scope ' +
         'to change its subject.',
       scope: ['org:files:write', 'org:agents:write'],
       params,
-      success: { status: 200, description: 'The operation, which is cancelled or about to be.', body: one },
+      success: { description: 'The operation, which is cancelled or about to be.', body: one },
       errors: [404, 409],
       async handle({ principal, params }) {
         const operation = await find(principal, params.id, 'write')

@@ -7,7 +7,7 @@ import { EVENT_TYPES } from '../events/event-types.ts'
 import { exampleOfShape } from '../http/docs/example.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
-import { type Declared, type Route, route, type Schema } from '../http/route.ts'
+import { type Declared, type Route, routesOf, type Schema } from '../http/route.ts'
 import { nothing, oneOrMore, pathId, text } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import {
@@ -24,7 +24,7 @@ import {
   type WebhookServices,
 } from './webhooks.ts'
 
-const TAG = 'Webhooks'
+const route = routesOf('Webhooks')
 const WEBHOOKS = '/v0/webhooks'
 const WEBHOOK = `${WEBHOOKS}/:id`
 const DELIVERIES = `${WEBHOOK}/deliveries`
@@ -107,7 +107,7 @@ const wholeDelivery = deliveryRecord.extend({
 })
 
 /** Only owners can manage webhooks, because webhooks receive everything in the workspace. */
-const owners = { tag: TAG, scope: 'admin', role: 'owner' } as const
+const owners = { scope: 'admin', role: 'owner' } as const
 
 /** Declares a route under `/v0/webhooks`, with an alias under `/v3/webhooks`. */
 function webhookRoute<
@@ -130,7 +130,6 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       summary: 'List webhooks',
       query: z.object(paging(10, 100)),
       success: {
-        status: 200,
         description: 'A page of webhooks, newest first, without their secrets.',
         body: pageOf('webhooks', webhookRecord),
       },
@@ -165,7 +164,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       id: 'getWebhook',
       summary: 'Get a webhook',
       params,
-      success: { status: 200, description: 'The webhook.', body: z.object({ data: webhookRecord }) },
+      success: { description: 'The webhook.', body: z.object({ data: webhookRecord }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
         return { body: { data: toRecord(await findWebhook(prisma, workspaceId, id)) } }
@@ -180,7 +179,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
         'Omitted fields stay unchanged. Disabling a webhook ends its waiting deliveries; after enabling, it receives only new events.',
       params,
       body: changes,
-      success: { status: 200, description: 'The webhook.', body: z.object({ data: webhookRecord }) },
+      success: { description: 'The webhook.', body: z.object({ data: webhookRecord }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id }, body }) {
         return { body: { data: toRecord(await changeWebhook(services, workspaceId, id, body)) } }
@@ -193,7 +192,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       summary: 'Delete a webhook',
       description: 'Waiting deliveries are not sent.',
       params,
-      success: { status: 200, description: 'Deleted.', body: nothing },
+      success: { description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
         await deleteWebhook(prisma, workspaceId, id)
@@ -208,11 +207,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       description:
         'The former secret also signs for 24 hours, so that receivers can switch without losing deliveries.',
       params,
-      success: {
-        status: 200,
-        description: 'The webhook, with its new secret.',
-        body: z.object({ data: withSecret }),
-      },
+      success: { description: 'The webhook, with its new secret.', body: z.object({ data: withSecret }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
         const rotated = await rotateSecret(services, workspaceId, id)
@@ -246,7 +241,6 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
         ...paging(10, 250),
       }),
       success: {
-        status: 200,
         description: 'A page of deliveries, newest first.',
         body: pageOf('deliveries', deliveryRecord),
       },
@@ -266,7 +260,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       id: 'getDelivery',
       summary: 'Get a delivery with its body',
       params: deliveryParams,
-      success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
+      success: { description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id, deliveryId } }) {
         await findWebhook(prisma, workspaceId, id)
@@ -283,7 +277,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       description:
         'Uses the same `webhook-id`, and starts over with all attempts. 409 while the delivery is in progress or the webhook is disabled.',
       params: deliveryParams,
-      success: { status: 200, description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
+      success: { description: 'The delivery.', body: z.object({ data: wholeDelivery }) },
       errors: [404, 409],
       async handle({ principal: { workspaceId }, params: { id, deliveryId } }) {
         const delivery = await redeliver(prisma, workspaceId, id, deliveryId)

@@ -1,7 +1,7 @@
 import { ApiError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import { parseInput } from '../../http/shapes.ts'
-import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoutesOf } from '../agent-route.ts'
 import {
   type Channel,
   type ChannelChange,
@@ -19,13 +19,14 @@ import { isWhatsAppLinked, toList } from './status.ts'
 import { checkTelegramToken } from './telegram.ts'
 
 const TAG = 'Channels'
+const agentRoute = agentRoutesOf(TAG)
 const CHANNELS = '/v0/agents/:agentId/channels'
 const CHANNEL = `${CHANNELS}/:channel`
 
 /** Messaging channels of an agent (contract 4.3). */
 export function channelRoutes({ prisma, encryption, config, agentd, operations }: AgentServices): Route[] {
   const services = { prisma, encryption }
-  const operationRoute = agentOperationRoutes(operations)
+  const operationRoute = agentOperationRoutes(operations, TAG)
 
   /** The restart that brings a change into the gateway. */
   const restart = (operationId: string, done: string) => ({
@@ -39,13 +40,12 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       method: 'get',
       path: CHANNELS,
       id: 'listChannels',
-      tag: TAG,
       summary: 'List channels',
       description:
         'Unconfigured channels are null. Tokens are never shown, except for their last characters.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The channels.', body: channelList },
+      success: { description: 'The channels.', body: channelList },
       async handle({ agent }) {
         const stored = await readChannels(prisma, encryption, agent)
         const mayBeLinked = stored.some(({ channel }) => channel === 'whatsapp')
@@ -57,7 +57,6 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       method: 'post',
       path: CHANNEL,
       id: 'configureChannel',
-      tag: TAG,
       summary: 'Configure a channel',
       description:
         '`telegram`, `slack`, `discord` or `whatsapp`. Omitted fields stay unchanged, tokens included. The ' +
@@ -86,7 +85,6 @@ export function channelRoutes({ prisma, encryption, config, agentd, operations }
       method: 'delete',
       path: CHANNEL,
       id: 'removeChannel',
-      tag: TAG,
       summary: 'Remove a channel',
       description: 'Also removes its tokens. The gateway restarts; the channel is gone even if that fails.',
       scope: 'org:agents:write',

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { joinSegments, text } from '../../http/shapes.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { hubDetail, hubPage, hubQuery, installed, slugOf } from './clawhub-schema.ts'
 import { findInHub, listHub, toRecords } from './hub.ts'
 import { installSkill } from './install.ts'
 
-const TAG = 'ClawHub'
+const route = routesOf('ClawHub')
 const HUB = '/v0/clawhub'
 const params = z.object({
   slug: z
@@ -22,7 +22,6 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: HUB,
       id: 'listHub',
-      tag: TAG,
       summary: 'List the skills of the hub',
       description:
         'First the skills that ship with Berth and its operator’s, then, on further pages, those of the ' +
@@ -30,7 +29,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: hubQuery,
-      success: { status: 200, description: 'A page of the hub.', body: hubPage },
+      success: { description: 'A page of the hub.', body: hubPage },
       async handle({ query }) {
         return { body: await listHub(prisma, config, query) }
       },
@@ -40,12 +39,11 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       path: `${HUB}/:slug`,
       aliases: [`${HUB}/*slug`],
       id: 'getHubSkill',
-      tag: TAG,
       summary: 'Get a skill of the hub',
       scope: 'org:agents:read',
       callers: ['workspace'],
       params,
-      success: { status: 200, description: 'The skill.', body: hubDetail },
+      success: { description: 'The skill.', body: hubDetail },
       errors: [404],
       async handle({ params }) {
         const [skill] = await toRecords(prisma, [await findInHub(config, slugOf(params.slug))])
@@ -57,7 +55,6 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       path: `${HUB}/:slug/install`,
       aliases: [`${HUB}/*slug/install`],
       id: 'installHubSkill',
-      tag: TAG,
       summary: 'Install a skill of the hub into the library',
       description:
         'Stores its folder on the public network. An installed skill gets the hub’s version if that is new, and ' +
@@ -65,7 +62,7 @@ export function clawhubRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['workspace'],
       params,
-      success: { status: 200, description: 'The skill in the library.', body: installed },
+      success: { description: 'The skill in the library.', body: installed },
       errors: [404, 409, 502, 507],
       async handle({ principal, params, signal }) {
         const skill = await installSkill(services, principal, slugOf(params.slug), signal)

@@ -3,7 +3,7 @@ import type { ConfigCheck, ConfigWritten } from '../../../agentd/protocol.ts'
 import { ApiError, badRequest, contractError, messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { AgentdError, type AgentdRequest } from '../agentd-client.ts'
 import {
   type Answers,
@@ -25,7 +25,7 @@ import {
   written,
 } from './config-schema.ts'
 
-const TAG = 'Agent config'
+const agentRoute = agentRoutesOf('Agent config')
 const CONFIG = '/v0/agents/:agentId/config'
 /** The engine checks a config in a separate process, which takes seconds. */
 const CHECK_MS = 60_000
@@ -61,13 +61,12 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: CONFIG,
       id: 'readConfig',
-      tag: TAG,
       summary: "Read the engine's config",
       description:
         'Returns text with its secrets redacted; writing it back keeps them. `ETag` contains its version.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The config.', body: configText },
+      success: { description: 'The config.', body: configText },
       async handle({ agent, signal }) {
         const { text, version } = await read(agent, signal)
         return { ...etag(version), body: { config: text } }
@@ -77,12 +76,11 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: `${CONFIG}/operator-keys`,
       id: 'listOperatorKeys',
-      tag: TAG,
       summary: 'List the keys of the config that belong to the operator',
       description: 'Each start sets these keys again. Writing a config that changes one of them is refused.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The keys.', body: operatorKeys },
+      success: { description: 'The keys.', body: operatorKeys },
       async handle({ agent, signal }) {
         const request = { path: '/v1/config/owned', signal }
         return { body: await ask(agent, messages.readConfigFailed, operatorKeys, request) }
@@ -92,14 +90,13 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: `${CONFIG}/schema`,
       id: 'readConfigSchema',
-      tag: TAG,
       summary: "Read one key of the config's schema",
       description:
         'The engine’s description of a key and of those directly below it, including those of plugins.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       query: schemaQuery,
-      success: { status: 200, description: 'The key.', body: schemaPart },
+      success: { description: 'The key.', body: schemaPart },
       async handle({ agent, query }) {
         const params = { path: query.path || '.' }
         const call = { method: 'config.schema.lookup', params, shape: engineSchemaPart }
@@ -117,7 +114,6 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       method: 'put',
       path: CONFIG,
       id: 'writeConfig',
-      tag: TAG,
       summary: "Write the engine's config",
       description:
         'Replaces the config once the engine finds it valid; it survives restarts. Keys that belong to the ' +
@@ -127,11 +123,7 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       body: newConfig,
       invalidBody: messages.invalidConfig,
-      success: {
-        status: 200,
-        description: 'The config is written; `ETag` contains its new version.',
-        body: written,
-      },
+      success: { description: 'The config is written; `ETag` contains its new version.', body: written },
       errors: [412],
       async handle({ agent, body, req }) {
         const seen = seenVersion(req.headers['if-match'])
@@ -157,14 +149,13 @@ export function agentConfigRoutes({ agentd }: AgentServices): Route[] {
       method: 'post',
       path: `${CONFIG}/validate`,
       id: 'validateConfig',
-      tag: TAG,
       summary: 'Ask the engine whether a config is valid',
       description: 'Checks the current config if the body has none.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       body: configToCheck,
       invalidBody: messages.invalidConfig,
-      success: { status: 200, description: 'The engine’s verdict.', body: check },
+      success: { description: 'The engine’s verdict.', body: check },
       async handle({ agent, body, signal }) {
         const result: ConfigCheck = await ask(agent, messages.validationFailed, check, {
           method: 'POST',

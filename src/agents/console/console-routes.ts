@@ -1,8 +1,10 @@
 import { messages } from '../../errors.ts'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { command, execAnswer } from './console-schema.ts'
 import { runCommand, streamCommand } from './exec.ts'
+
+const agentRoute = agentRoutesOf('Console')
 
 /** The console of an agent (contract 4.3). */
 export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
@@ -11,7 +13,6 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'post',
       path: '/v0/agents/:agentId/console/exec',
       id: 'execCommand',
-      tag: 'Console',
       summary: 'Run a command in an agent',
       description:
         'A shell runs it as the agent, with the agent’s environment. An exit code other than 0 is a normal ' +
@@ -25,7 +26,7 @@ export function consoleRoutes({ agentd, config }: AgentServices): Route[] {
       bound: 'commands',
       body: command,
       invalidBody: messages.invalidCommand,
-      success: { status: 200, description: 'How the command ended.', body: execAnswer },
+      success: { description: 'How the command ended.', body: execAnswer },
       async handle({ agent, body, req, res, signal }) {
         const execution = {
           agentd,

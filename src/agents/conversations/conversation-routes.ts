@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { eventStream } from '../../http/docs/example.ts'
 import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import {
   conversationPath,
   conversations,
@@ -13,7 +13,7 @@ import {
 } from './conversation-schema.ts'
 import { Conversations } from './conversations.ts'
 
-const TAG = 'Conversations'
+const agentRoute = agentRoutesOf('Conversations')
 const ALL = '/v0/agents/:agentId/conversations'
 const ONE = `${ALL}/:conversationId`
 const EVENTS =
@@ -28,7 +28,7 @@ const reply = eventStream(['message', message], ['end', z.object({ state: z.lite
 /** Conversations with an agent, and their messages. */
 export function conversationRoutes({ agentd }: AgentServices): Route[] {
   const service = new Conversations(agentd)
-  const common = { tag: TAG, callers: ['gateway', 'platform'] } as const
+  const common = { callers: ['gateway', 'platform'] } as const
   return [
     agentRoute({
       ...common,
@@ -39,7 +39,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       description:
         'The latest 200 conversations that were started through these routes; the engine stores them.',
       scope: 'org:agents:read',
-      success: { status: 200, description: 'The conversations, latest first.', body: conversations },
+      success: { description: 'The conversations, latest first.', body: conversations },
       handle: async ({ agent }) => ({ body: { conversations: await service.list(agent) } }),
     }),
     agentRoute({
@@ -52,7 +52,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       scope: 'org:agents:read',
       params: conversationPath,
       query: messagesQuery,
-      success: { status: 200, description: 'Its latest messages.', body: page },
+      success: { description: 'Its latest messages.', body: page },
       handle: async ({ agent, params, query }) => ({
         body: await service.read(agent, params.conversationId, query),
       }),
@@ -66,7 +66,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       description: 'Also stops a reply in progress.',
       scope: 'org:agents:write',
       params: conversationPath,
-      success: { status: 200, description: 'Deleted.', body: z.object({ success: like(true) }) },
+      success: { description: 'Deleted.', body: z.object({ success: like(true) }) },
       async handle({ agent, params }) {
         await service.stop(agent, params.conversationId)
         await service.remove(agent, params.conversationId)
@@ -84,7 +84,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       bound: 'agentRequests',
       params: conversationPath,
       body: newMessage,
-      success: { status: 200, description: 'The reply, streamed.', ...reply },
+      success: { description: 'The reply, streamed.', ...reply },
       errors: [409, 502],
       async handle({ agent, params, body, res, signal }) {
         await service.converse(agent, params.conversationId, { text: body.text, res, signal })
@@ -101,7 +101,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       scope: 'org:agents:read',
       bound: 'agentRequests',
       params: conversationPath,
-      success: { status: 200, description: 'The reply, streamed.', ...reply },
+      success: { description: 'The reply, streamed.', ...reply },
       errors: [409, 502],
       async handle({ agent, params, res, signal }) {
         await service.converse(agent, params.conversationId, { res, signal })
@@ -116,11 +116,7 @@ export function conversationRoutes({ agentd }: AgentServices): Route[] {
       summary: 'Stop the reply in progress',
       scope: 'org:agents:write',
       params: conversationPath,
-      success: {
-        status: 200,
-        description: 'Whether there was a reply to stop.',
-        body: z.object({ stopped: like(true) }),
-      },
+      success: { description: 'Whether there was a reply to stop.', body: z.object({ stopped: like(true) }) },
       handle: async ({ agent, params }) => ({
         body: { stopped: await service.stop(agent, params.conversationId) },
       }),

@@ -4,7 +4,7 @@ import { like, uuid, withExample } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { text } from '../../http/shapes.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
 
 const requestPath = z.object({ agentId: z.string(), requestId: text(200) })
@@ -36,7 +36,7 @@ const approvals = z.object({
   message: like('Approved'),
 })
 
-const TAG = 'Devices'
+const agentRoute = agentRoutesOf('Devices')
 const DEVICES = '/v0/agents/:agentId/devices'
 
 /** Devices that are paired with an agent's gateway, or request pairing (contract 4.3). */
@@ -54,29 +54,23 @@ export function deviceRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: DEVICES,
       id: 'listDevices',
-      tag: TAG,
       summary: 'List devices',
       description:
         'A client that presents its own key is a device, and has to be approved. A client that only has ' +
         'the gateway token is not a device.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: {
-        status: 200,
-        description: 'The devices waiting for approval, and the paired ones.',
-        body: devices,
-      },
+      success: { description: 'The devices waiting for approval, and the paired ones.', body: devices },
       handle: async ({ agent }) => ({ body: await list(agent) }),
     }),
     agentRoute({
       method: 'post',
       path: `${DEVICES}/approve-all`,
       id: 'approveAllDevices',
-      tag: TAG,
       summary: 'Approve all waiting devices',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'The approved devices, and the others.', body: approvals },
+      success: { description: 'The approved devices, and the others.', body: approvals },
       async handle({ agent, signal }) {
         const approved: string[] = []
         const failed: z.output<typeof approvals>['failed'] = []
@@ -96,12 +90,11 @@ export function deviceRoutes({ agentd }: AgentServices): Route[] {
       method: 'post',
       path: `${DEVICES}/:requestId/approve`,
       id: 'approveDevice',
-      tag: TAG,
       summary: 'Approve a device',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: requestPath,
-      success: { status: 200, description: 'It is paired.', body: approval },
+      success: { description: 'It is paired.', body: approval },
       async handle({ agent, params: { requestId } }) {
         await approve(agent, requestId)
         return { body: { success: true, requestId, message: `Approved ${requestId}` } }

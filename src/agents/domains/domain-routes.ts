@@ -6,7 +6,7 @@ import { badRequest } from '../../errors.ts'
 import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { urlOf } from '../urls.ts'
 import {
   challengeBody,
@@ -21,7 +21,7 @@ import {
 import { addDomain, verifyDomain } from './domain-service.ts'
 import { type Domain, deleteDomain, listDomains, readDomain, updateDomain } from './domain-store.ts'
 
-const TAG = 'Domains and routes'
+const agentRoute = agentRoutesOf('Domains and routes')
 const DOMAINS = '/v0/agents/:agentId/domains'
 const DOMAIN = `${DOMAINS}/:domainId`
 const params = z.object({ agentId: z.string(), domainId: pathId })
@@ -60,12 +60,10 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'get',
       path: DOMAINS,
       id: 'listDomains',
-      tag: TAG,
       summary: 'List the domains of an agent',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: {
-        status: 200,
         description: 'The domains, oldest first.',
         body: z.object({ domains: z.array(domainRecord) }),
       },
@@ -77,7 +75,6 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'post',
       path: DOMAINS,
       id: 'addDomain',
-      tag: TAG,
       summary: 'Add a domain to an agent',
       description:
         'Exactly one of `subdomain` and `customDomain`, at most 5 per agent. All paths, and WebSockets, go to ' +
@@ -89,7 +86,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newDomain,
-      success: { status: 200, description: 'The domain.', body: oneDomain },
+      success: { description: 'The domain.', body: oneDomain },
       errors: [409],
       async handle({ principal, agent, body }) {
         const { subdomain = null, customDomain = null } = body
@@ -108,14 +105,13 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'post',
       path: `${DOMAINS}/challenge`,
       id: 'getDomainChallenge',
-      tag: TAG,
       summary: 'Get the TXT record that proves a custom domain',
       description:
         'The same for all agents of the workspace, at any time: you can set it before you add the domain.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: challengeBody,
-      success: { status: 200, description: 'The records to set.', body: challengeRecord },
+      success: { description: 'The records to set.', body: challengeRecord },
       async handle({ principal, agent, body }) {
         const customDomain = orFault('customDomain', checkCustomDomain(body.customDomain, config))
         requirePlan(principal)
@@ -128,7 +124,6 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'put',
       path: DOMAIN,
       id: 'updateDomain',
-      tag: TAG,
       summary: 'Change where a domain leads',
       description:
         'The name stays: delete the domain and add another. Connections to the old target are closed.',
@@ -136,7 +131,7 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       callers: ['gateway', 'platform'],
       params,
       body: domainChange,
-      success: { status: 200, description: 'The domain.', body: oneDomain },
+      success: { description: 'The domain.', body: oneDomain },
       async handle({ agent, params, body }) {
         await updateDomain(prisma, agent, params.domainId, body)
         const domain = await readDomain(prisma, agent, params.domainId)
@@ -147,7 +142,6 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'delete',
       path: DOMAIN,
       id: 'deleteDomain',
-      tag: TAG,
       summary: 'Delete a domain',
       description:
         'Closes connections through it. A subdomain stays with the workspace, whose agents may use it again; a custom domain becomes available to others.',
@@ -155,7 +149,6 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       callers: ['gateway', 'platform'],
       params,
       success: {
-        status: 200,
         description: 'Deleted.',
         body: z.object({ success: z.literal(true), message: like('Domain deleted') }),
       },
@@ -168,14 +161,13 @@ export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): R
       method: 'post',
       path: `${DOMAIN}/verify`,
       id: 'verifyDomain',
-      tag: TAG,
       summary: 'Check the TXT record of a custom domain now',
       description:
         '409 if somebody else has proven it before; 503 if no DNS server responds, in which case it stays pending.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params,
-      success: { status: 200, description: 'The domain, verified or still pending.', body: verification },
+      success: { description: 'The domain, verified or still pending.', body: verification },
       errors: [409],
       async handle({ agent, params }) {
         const before = await readDomain(prisma, agent, params.domainId)

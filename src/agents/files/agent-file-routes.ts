@@ -5,12 +5,12 @@ import { like } from '../../http/fields.ts'
 import { refuseEncoded } from '../../http/request-headers.ts'
 import type { Route } from '../../http/route.ts'
 import { parseInput } from '../../http/shapes.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { filePath, folder, folderPath, removed, upload, uploaded, written } from './agent-file-schema.ts'
 import { bodyLimit, decodeBase64, UploadMemory, withJsonBody } from './body.ts'
 import { absolutePath, listFolder, removeFile, sendFile, storeUpload, writeFile } from './transfer.ts'
 
-const TAG = 'Agent files'
+const agentRoute = agentRoutesOf('Agent files')
 const FILES = '/v0/agents/:agentId/files'
 /**
  * How many uploads of the largest size fit in memory at once; one workspace gets half. Uploads of usual size are much
@@ -28,7 +28,6 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'get',
       path: FILES,
       id: 'readAgentFile',
-      tag: TAG,
       summary: 'Read a file',
       description:
         'Returns its bytes verbatim, with the type that its name ' +
@@ -38,7 +37,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: filePath,
-      success: { status: 200, description: 'The bytes.', mediaType: '*/*', body: like('# Librarian\n') },
+      success: { description: 'The bytes.', mediaType: '*/*', body: like('# Librarian\n') },
       errors: [413],
       async handle({ agent, query, res, signal }) {
         await sendFile({ agentd, agent, signal }, query.path, maxBytes, res)
@@ -49,7 +48,6 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'put',
       path: FILES,
       id: 'writeAgentFile',
-      tag: TAG,
       summary: 'Write a file',
       description:
         'The body is the content, at most `fileBytes` of `BERTH_AGENT_LIMITS`. It replaces an existing file ' +
@@ -60,7 +58,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       bound: 'agentFiles',
       query: filePath,
       stream: { mediaType: 'application/octet-stream', schema: z.file() },
-      success: { status: 200, description: 'The file is written.', body: written },
+      success: { description: 'The file is written.', body: written },
       errors: [412, 413],
       async handle({ agent, query, req, signal }) {
         refuseEncoded(req)
@@ -73,14 +71,13 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'delete',
       path: FILES,
       id: 'deleteAgentFile',
-      tag: TAG,
       summary: 'Delete a file or a folder',
       description: 'A folder is deleted with its contents. Existing snapshots keep them.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: filePath,
-      success: { status: 200, description: 'The file or folder is deleted.', body: removed },
+      success: { description: 'The file or folder is deleted.', body: removed },
       async handle({ agent, query, signal }) {
         await removeFile({ agentd, agent, signal }, query.path)
         return { body: { success: true, path: absolutePath(query.path) } }
@@ -90,13 +87,12 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'get',
       path: `${FILES}/list`,
       id: 'listAgentFiles',
-      tag: TAG,
       summary: 'List a folder',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       query: folderPath,
-      success: { status: 200, description: 'Its entries, by name.', body: folder },
+      success: { description: 'Its entries, by name.', body: folder },
       async handle({ agent, query, signal }) {
         const listing = await listFolder({ agentd, agent, signal }, query.path)
         return { body: { path: absolutePath(query.path), ...listing } }
@@ -106,7 +102,6 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       method: 'post',
       path: `${FILES}/upload`,
       id: 'uploadAgentFile',
-      tag: TAG,
       summary: 'Upload a file',
       description:
         'Stores it in `uploads` of the workspace, and replaces a file of that name completely or not at all.',
@@ -114,7 +109,7 @@ export function agentFileRoutes({ agentd, config }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       bound: 'agentFiles',
       stream: { mediaType: 'application/json', schema: upload },
-      success: { status: 200, description: 'The file’s path.', body: uploaded },
+      success: { description: 'The file’s path.', body: uploaded },
       handle: ({ agent, req, signal }) =>
         withJsonBody(req, { memory, workspaceId: agent.workspaceId }, maxBody, async (body) => {
           const { filename, contentBase64 } = parseInput(upload, body)

@@ -2,15 +2,17 @@ import { z } from 'zod'
 import { MANIFEST_SCHEMA } from '../../../agentd/manifest-schema.ts'
 import { unauthorized } from '../../errors.ts'
 import { like } from '../../http/fields.ts'
-import { type Context, type Route, requireScope, route } from '../../http/route.ts'
+import { type Context, type Route, requireScope, routesOf } from '../../http/route.ts'
 import { CLOSE } from '../../lib/net/websocket.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { SINCE_UNKNOWN } from '../connections.ts'
 import { readRepository } from '../snapshots/index.ts'
 import { passGit } from './pass.ts'
 
 const TAG = 'Git'
+const route = routesOf(TAG)
+const agentRoute = agentRoutesOf(TAG)
 const GIT = '/v0/agents/:agentId/git'
 /** `git clone` names its folder after the last part of the URL: here the agent's id. */
 const SHORT = '/v0/agents/:agentId.git'
@@ -64,7 +66,6 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       path: `${GIT}/${service}`,
       aliases: [`${SHORT}/${service}`],
       id: service === UPLOAD_PACK ? 'gitUploadPack' : 'gitReceivePack',
-      tag: TAG,
       summary,
       description,
       scope: service === UPLOAD_PACK ? 'org:agents:read' : 'org:agents:write',
@@ -73,7 +74,6 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       basic: true,
       stream: { mediaType: `application/x-${service}-request`, schema: like('0014command=ls-refs\n0000') },
       success: {
-        status: 200,
         description: 'In git’s own format.',
         mediaType: `application/x-${service}-result`,
         body: like('0008NAK\n0000'),
@@ -94,7 +94,6 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
       path: `${GIT}/info/refs`,
       aliases: [`${SHORT}/info/refs`],
       id: 'gitRefs',
-      tag: TAG,
       summary: 'The first request of `git clone`, `git fetch` and `git push`',
       description:
         '`git clone https://x:<gateway token>@<this host>/v0/agents/<agentId>.git`. A push also needs ' +
@@ -109,7 +108,6 @@ export function gitRoutes({ agentd, connections, operations }: AgentServices): R
           .describe('To fetch, or to push.'),
       }),
       success: {
-        status: 200,
         description: 'The branches, in git’s own format.',
         mediaType: '*/*',
         body: like('001e# service=git-upload-pack\n0000'),
@@ -138,13 +136,12 @@ export function manifestRoutes(): Route[] {
       method: 'get',
       path: '/schemas/manifest.v1.json',
       id: 'manifestSchema',
-      tag: TAG,
       summary: 'The JSON Schema of manifest.json',
       description:
         'Pushes are validated against it. In addition, no two entries of a list may share a name, path or CID.',
       scope: null,
       origins: 'any',
-      success: { status: 200, description: 'The schema.', body: z.looseObject({}) },
+      success: { description: 'The schema.', body: z.looseObject({}) },
       handle: async () => ({ body: MANIFEST_SCHEMA }),
     }),
   ]

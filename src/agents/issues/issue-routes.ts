@@ -1,5 +1,7 @@
 import { messages, notFound } from '../../errors.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
+
+const route = routesOf('Issues')
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'] as const
 
@@ -14,7 +16,6 @@ export function issueRoutes(): Route[] {
       path: '/v0/issues',
       aliases: ['/v0/issues/*issue'],
       id: `${method}Issues`,
-      tag: 'Issues',
       summary: 'Closed beta',
       description: 'Not available to any account: Berth has no issues.',
       scope: 'any',

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { messages, notFound } from '../../errors.ts'
 import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { findAgentById, readFileManifest, toRecord } from '../agent.ts'
-import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoutesOf } from '../agent-route.ts'
 import { fetchLiveStatus } from '../agentd-status.ts'
 import { requireChannels } from '../channels/channel-service.ts'
 import { checkTelegramToken } from '../channels/telegram.ts'
@@ -30,6 +30,8 @@ import { listAgents, processStatus } from './read.ts'
 import { requireWalls } from './walls.ts'
 
 const TAG = 'Agents'
+const route = routesOf(TAG)
+const agentRoute = agentRoutesOf(TAG)
 const AGENTS = '/v0/agents'
 const AGENT = `${AGENTS}/:agentId`
 /** How long a new agent takes to start, with a margin. */
@@ -43,7 +45,6 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: AGENTS,
       id: 'createAgent',
-      tag: TAG,
       summary: 'Create an agent',
       description:
         'Waits up to 60 seconds for the agent to start (`Prefer` changes that), and returns the ' +
@@ -92,13 +93,12 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: AGENTS,
       id: 'listAgents',
-      tag: TAG,
       summary: 'List agents',
       description: `Oldest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: z.object({ ...paging(1000, 1000) }),
-      success: { status: 200, description: 'The agents of the workspace.', body: agentList },
+      success: { description: 'The agents of the workspace.', body: agentList },
       async handle({ principal, query }) {
         const page = await readPage(query, (cursor) => listAgents(pool, principal.workspaceId, cursor))
         return {
@@ -115,12 +115,11 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: AGENT,
       id: 'getAgent',
-      tag: TAG,
       summary: 'Get an agent',
       description: 'Its description, what is attached to it, and the current state of its gateway and disk.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The agent.', body: agentDetail },
+      success: { description: 'The agent.', body: agentDetail },
       async handle({ agent, principal, signal }) {
         const [live, fileManifest, skills, secrets, snapshots, portForwarding] = await Promise.all([
           fetchLiveStatus(agentd, agent, signal),
@@ -148,24 +147,22 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       method: 'patch',
       path: `${AGENT}/platform/metadata`,
       id: 'changeMetadata',
-      tag: TAG,
       summary: 'Change how an agent is described',
       description:
         'Omitted fields stay unchanged; null removes a value. The agent’s environment changes at its next restart.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: metadataChange,
-      success: { status: 200, description: 'The changed agent.', body: metadataChanged },
+      success: { description: 'The changed agent.', body: metadataChanged },
       async handle({ agent, principal, body }) {
         const changed = await changeMetadata({ pool, prisma }, agent, body)
         return { body: { success: true, agent: toRecord(changed, principal) } }
       },
     }),
-    agentOperationRoutes(operations)('agent.delete', {
+    agentOperationRoutes(operations, TAG)('agent.delete', {
       method: 'delete',
       path: AGENT,
       id: 'deleteAgent',
-      tag: TAG,
       summary: 'Delete an agent with its container and files',
       description:
         'The agent is gone at once and for good; its id is never reused. The response waits until its ' +
@@ -183,12 +180,11 @@ export function lifecycleRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: `${AGENT}/status`,
       id: 'getAgentStatus',
-      tag: TAG,
       summary: 'Get the state of an agent',
       description: 'The current state of its gateway, scripts and disk, and the skills that it lacks.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'Its state.', body: agentStatus },
+      success: { description: 'Its state.', body: agentStatus },
       async handle({ agent, signal }) {
         const live = await fetchLiveStatus(agentd, agent, signal)
         const { run: _, ...gateway } = live?.gateway ?? { run: null }

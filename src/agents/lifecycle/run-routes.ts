@@ -1,8 +1,8 @@
 import { contractError, messages } from '../../errors.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { compareVersions, knownVersions } from '../../openclaw/install.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoutesOf } from '../agent-route.ts'
 import {
   agentVersions,
   allVersions,
@@ -17,13 +17,15 @@ import {
 } from './agent-schema.ts'
 
 const TAG = 'Agents'
+const route = routesOf(TAG)
+const agentRoute = agentRoutesOf(TAG)
 const AGENT = '/v0/agents/:agentId'
 const failure = { statuses: { invalid_version: 400 } }
 const ENGINES = [{ id: 'openclaw', label: 'OpenClaw' }]
 
 /** Routes for an agent's engine: restarts, versions, scripts. */
 export function runRoutes({ pool, config, operations }: AgentServices): Route[] {
-  const operationRoute = agentOperationRoutes(operations)
+  const operationRoute = agentOperationRoutes(operations, TAG)
   const versions = async () => (await knownVersions(pool, config)).available
 
   /** The newest version for an agent: its own if that is higher than any available one. */
@@ -49,7 +51,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'post',
       path: `${AGENT}/restart`,
       id: 'restartAgent',
-      tag: TAG,
       summary: 'Restart an agent, optionally on another version of its engine',
       description:
         'Restarts the gateway with its current secrets, channels and settings, then runs the `start` script. If ' +
@@ -80,7 +81,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'post',
       path: `${AGENT}/scripts/retry`,
       id: 'retryScripts',
-      tag: TAG,
       summary: 'Run the scripts of an agent again',
       description:
         '`build`, then `start`. The response does not wait for them; the agent’s status shows their results.',
@@ -98,11 +98,10 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'get',
       path: `${AGENT}/available-agent-versions`,
       id: 'listAgentVersions',
-      tag: TAG,
       summary: 'List the versions that an agent can restart on',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The versions.', body: agentVersions },
+      success: { description: 'The versions.', body: agentVersions },
       async handle({ agent }) {
         const known = await versions()
         return {
@@ -119,11 +118,10 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'get',
       path: `${AGENT}/update`,
       id: 'getAgentUpdate',
-      tag: TAG,
       summary: 'Check for a newer version of an agent’s engine',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The versions.', body: update },
+      success: { description: 'The versions.', body: update },
       async handle({ agent }) {
         const latestVersion = await newestFor(agent)
         const currentVersion = agent.engineVersion
@@ -134,7 +132,6 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'post',
       path: `${AGENT}/update`,
       id: 'updateAgent',
-      tag: TAG,
       summary: 'Restart an agent on the newest version',
       description: 'The same as a restart with that `version`; `tag` can name another version.',
       scope: 'org:agents:write',
@@ -171,22 +168,20 @@ export function runRoutes({ pool, config, operations }: AgentServices): Route[] 
       method: 'get',
       path: '/v0/agents/engines',
       id: 'listEngines',
-      tag: TAG,
       summary: 'List the engines that agents can have',
       scope: 'org:agents:read',
       callers: ['workspace'],
-      success: { status: 200, description: 'The engines.', body: engines },
+      success: { description: 'The engines.', body: engines },
       handle: async () => ({ body: { engines: ENGINES } }),
     }),
     route({
       method: 'get',
       path: '/v0/available-agent-versions',
       id: 'listEngineVersions',
-      tag: TAG,
       summary: 'List the versions of engines that agents can run',
       scope: 'org:agents:read',
       callers: ['workspace'],
-      success: { status: 200, description: 'The versions.', body: allVersions },
+      success: { description: 'The versions.', body: allVersions },
       async handle() {
         const known = await versions()
         return { body: { availableVersions: known, availableVersionsPerEngine: { openclaw: known } } }

@@ -4,10 +4,12 @@ import { eventStream } from '../../http/docs/example.ts'
 import { openEventStream } from '../../http/event-stream.ts'
 import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { formatLine, logLine, logLines, SHOWN_LINES } from '../agentd-status.ts'
 import { jsonLines } from '../agentd-stream.ts'
 import { askAgent } from '../engine-call.ts'
+
+const agentRoute = agentRoutesOf('Agents')
 
 /** Enough for a hundred of the longest lines. */
 const MAX_BYTES = 4_194_304
@@ -31,7 +33,6 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: '/v0/agents/:agentId/logs',
       id: 'readAgentLogs',
-      tag: 'Agents',
       summary: "Read the end of an agent's log",
       description:
         `The last ${SHOWN_LINES} lines of the gateway, the scripts and the supervisor. They outlive restarts of the ` +
@@ -40,7 +41,6 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       success: {
-        status: 200,
         description: 'The lines, as one text.',
         body: z.object({
           logs: like(
@@ -61,7 +61,6 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: '/v0/agents/:agentId/logs/stream',
       id: 'followAgentLogs',
-      tag: 'Agents',
       summary: "Follow an agent's log, as server-sent events",
       description:
         'Events `line`: the last lines, then each new one. A slow reader loses some lines, and learns how ' +
@@ -70,7 +69,7 @@ export function logRoutes({ agentd }: AgentServices): Route[] {
       callers: ['gateway', 'platform'],
       bound: 'eventStreams',
       query: followQuery,
-      success: { status: 200, description: 'The lines, streamed.', ...eventStream(['line', logLine]) },
+      success: { description: 'The lines, streamed.', ...eventStream(['line', logLine]) },
       errors: [503],
       async handle({ agent, query, res, signal }) {
         const path = `/v1/logs/stream?lines=${query.lines}`

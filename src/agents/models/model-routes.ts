@@ -1,12 +1,14 @@
 /** Models that a new agent can use without a key: the operator's, and the models of servers on the agent's machine. */
 import type { Config } from '../../config.ts'
 import { badRequest } from '../../errors.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { coalesce } from '../../lib/coalesce.ts'
 import { findLocalModels, LOCAL_SERVERS } from '../../lib/net/local-models.ts'
 import type { WorkerStatus } from '../../operations/worker-status.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { models } from './model-schema.ts'
+
+const route = routesOf('Agents')
 
 /** Requests within this time share one search. */
 const CACHE_MS = 2000
@@ -18,13 +20,12 @@ export function modelRoutes({ config, workers }: AgentServices): Route[] {
       method: 'get',
       path: '/v0/agents/models',
       id: 'findModels',
-      tag: 'Agents',
       summary: 'List the models that a new agent can have without a key',
       description:
         'Whether the operator has set a model; and if agents are processes of the same machine, the models of Ollama ' +
         '(port 11434), LM Studio (1234) and llama.cpp (8080) on loopback, for the `localModel` of a new agent.',
       scope: 'org:agents:read',
-      success: { status: 200, description: 'The models.', body: models },
+      success: { description: 'The models.', body: models },
       async handle() {
         const local = (await sharesMachine(config, workers)) ? await find() : []
         return { body: { data: { hasDefault: config.BERTH_MODEL_URL !== undefined, local } } }

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { mappingList, newMappings } from './port-route-schema.ts'
 import { readRoutes, setRoutes } from './port-route-store.ts'
 
-const TAG = 'Domains and routes'
+const agentRoute = agentRoutesOf('Domains and routes')
 const PATH = '/v0/agents/:agentId/port-forwarding'
 
 /** Paths of an agent's own host that lead to its ports. */
@@ -14,11 +14,10 @@ export function portRoutes({ prisma }: AgentServices): Route[] {
       method: 'get',
       path: PATH,
       id: 'listPortForwarding',
-      tag: TAG,
       summary: 'List path routes',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The routes, by path.', body: mappingList },
+      success: { description: 'The routes, by path.', body: mappingList },
       async handle({ agent }) {
         return { body: { mappings: await readRoutes(prisma, agent.id) } }
       },
@@ -27,7 +26,6 @@ export function portRoutes({ prisma }: AgentServices): Route[] {
       method: 'put',
       path: PATH,
       id: 'setPortForwarding',
-      tag: TAG,
       summary: 'Replace all path routes',
       description:
         'At most 10. Paths below `pathPrefix` of the agent’s own host go to `port`, without the prefix, ' +
@@ -38,11 +36,7 @@ export function portRoutes({ prisma }: AgentServices): Route[] {
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newMappings,
-      success: {
-        status: 200,
-        description: 'The new routes.',
-        body: mappingList.extend({ success: z.literal(true) }),
-      },
+      success: { description: 'The new routes.', body: mappingList.extend({ success: z.literal(true) }) },
       async handle({ agent, body }) {
         return { body: { success: true, mappings: await setRoutes(prisma, agent, body.mappings) } }
       },

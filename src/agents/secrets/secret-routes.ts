@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { badRequest, messages } from '../../errors.ts'
 import { like, withExample } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { startedOperation } from '../../operations/operation-route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { attachedSecrets, attachToAgent, detachSecret } from './attachments.ts'
 import { conflictTable } from './conflicts.ts'
 import { RESERVED_NAMES } from './reserved.ts'
@@ -20,6 +20,8 @@ import {
 import { createSecret, deleteSecret, listSecrets, requireKey, updateSecret } from './secret-service.ts'
 
 const TAG = 'Secrets'
+const route = routesOf(TAG)
+const agentRoute = agentRoutesOf(TAG)
 const SECRETS = '/v0/secrets'
 const ATTACHED = '/v0/agents/:agentId/secrets'
 const success = z.literal(true)
@@ -35,12 +37,11 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'get',
       path: SECRETS,
       id: 'listSecrets',
-      tag: TAG,
       summary: 'List the secrets of the workspace',
       description: 'All secrets, newest first, with the agents that use them.',
       scope: 'org:agents:read',
       callers: ['workspace'],
-      success: { status: 200, description: 'The secrets, without their values.', body: secretList },
+      success: { description: 'The secrets, without their values.', body: secretList },
       async handle({ principal }) {
         const secrets = await listSecrets(prisma, encryption, principal.workspaceId)
         return { body: { secrets, secretLimit: principal.plan.secretLimit } }
@@ -50,7 +51,6 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'post',
       path: SECRETS,
       id: 'createSecret',
-      tag: TAG,
       summary: 'Add a secret to the workspace',
       description:
         'Stored encrypted, and passed as an environment variable to the agents that it is attached to. 400 ' +
@@ -73,14 +73,13 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'put',
       path: `${SECRETS}/:id`,
       id: 'updateSecret',
-      tag: TAG,
       summary: 'Change the value of a secret',
       description:
         'Agents get the new value with their next restart; until then the secret is not `synced` in them.',
       scope: 'org:agents:write',
       params,
       body: secretChange,
-      success: { status: 200, description: 'The secret.', body: one },
+      success: { description: 'The secret.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params, body }) {
         const secret = await updateSecret(prisma, encryption, workspaceId, params.id, body.value)
@@ -91,12 +90,11 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'delete',
       path: `${SECRETS}/:id`,
       id: 'deleteSecret',
-      tag: TAG,
       summary: 'Delete a secret that no agent uses',
       description: '409 while it is attached; `Error-Detail` names the agents.',
       scope: 'org:agents:write',
       params,
-      success: { status: 200, description: 'Deleted.', body: z.object({ success }) },
+      success: { description: 'Deleted.', body: z.object({ success }) },
       errors: [404, 409],
       async handle({ principal, params }) {
         await deleteSecret(prisma, principal.workspaceId, params.id)
@@ -107,12 +105,10 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'get',
       path: ATTACHED,
       id: 'listAgentSecrets',
-      tag: TAG,
       summary: 'List the secrets of an agent',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       success: {
-        status: 200,
         description: 'The attached secrets, by name.',
         body: z.object({ secrets: z.array(agentSecret) }),
       },
@@ -124,7 +120,6 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'post',
       path: ATTACHED,
       id: 'attachSecrets',
-      tag: TAG,
       summary: 'Attach secrets to an agent',
       description:
         'All of them or none. The agent gets them with its next restart. The first credential of a model provider ' +
@@ -136,7 +131,6 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       callers: ['widened'],
       body: attachment,
       success: {
-        status: 200,
         description: 'How many of the given secrets are attached now, which is all of them.',
         body: z.object({
           success,
@@ -161,13 +155,12 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'delete',
       path: `${ATTACHED}/:secretId`,
       id: 'detachSecret',
-      tag: TAG,
       summary: 'Detach a secret from an agent',
       description: 'Its running gateway keeps the value until the next restart.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: z.object({ agentId: z.string(), secretId: pathId }),
-      success: { status: 200, description: 'Detached.', body: z.object({ success }) },
+      success: { description: 'Detached.', body: z.object({ success }) },
       async handle({ agent, params }) {
         await detachSecret(prisma, agent, params.secretId)
         return { body: { success: true } }

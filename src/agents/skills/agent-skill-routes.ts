@@ -3,7 +3,7 @@ import type { Transaction } from '../../db/prisma.ts'
 import type { Route } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import type { Agent } from '../agent.ts'
-import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoutesOf } from '../agent-route.ts'
 import { installMissing } from '../clawhub/install.ts'
 import { applyChange, failure } from './apply.ts'
 import { attachedSkills, attachSkills, detachSkill, requireAttached } from './attach.ts'
@@ -22,6 +22,7 @@ import {
 import { changeVersion, findUpdates } from './update.ts'
 
 const TAG = 'Skills'
+const agentRoute = agentRoutesOf(TAG)
 const AGENT = '/v0/agents/:agentId'
 const ATTACHED = `${AGENT}/skills`
 const params = z.object({ agentId: z.string(), skillId: pathId })
@@ -40,7 +41,7 @@ const REMOVED = {
 /** The skills of an agent (contract 4.3). */
 export function agentSkillRoutes(services: AgentServices): Route[] {
   const { pool, prisma, agentd, operations } = services
-  const operationRoute = agentOperationRoutes(operations)
+  const operationRoute = agentOperationRoutes(operations, TAG)
   /** Undefined if the agent does not respond. */
   const foldersOf = (agent: Agent, signal: AbortSignal) =>
     readSkillFolders(agentd, agent, signal).catch(() => undefined)
@@ -50,12 +51,11 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       path: ATTACHED,
       aliases: [`${AGENT}/platform/skills/attached`],
       id: 'listAgentSkills',
-      tag: TAG,
       summary: 'List the skills of an agent',
       description: 'By name. In addition, every agent has `@berth/platform`, which it uses to talk to Berth.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The skills.', body: z.object({ skills: z.array(agentSkill) }) },
+      success: { description: 'The skills.', body: z.object({ skills: z.array(agentSkill) }) },
       async handle({ agent }) {
         return { body: { skills: await attachedSkills(pool, agent) } }
       },
@@ -64,7 +64,6 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: ATTACHED,
       id: 'attachSkills',
-      tag: TAG,
       summary: 'Attach skills to an agent',
       description:
         'All of them or none. Hub slugs that the library lacks are installed first, unless ' +
@@ -101,7 +100,6 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       method: 'delete',
       path: `${ATTACHED}/:skillId`,
       id: 'detachSkill',
-      tag: TAG,
       summary: 'Detach a skill from an agent',
       description: 'Deletes its folder, including the agent’s changes in it; the library keeps the skill.',
       scope: 'org:agents:write',
@@ -126,11 +124,10 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: `${ATTACHED}/updates`,
       id: 'listSkillUpdates',
-      tag: TAG,
       summary: 'List newer versions of the skills of an agent',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'Each skill of the agent.', body: skillUpdates },
+      success: { description: 'Each skill of the agent.', body: skillUpdates },
       async handle({ agent, signal }) {
         const folders = await foldersOf(agent, signal)
         return { body: { agentId: agent.agentId, updates: await findUpdates(pool, agent, folders) } }
@@ -140,7 +137,6 @@ export function agentSkillRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${ATTACHED}/:skillId/update`,
       id: 'updateSkill',
-      tag: TAG,
       summary: 'Give an agent another version of a skill',
       description:
         'Without a body the agent gets the newest version in the library, but never a lower one than it ' +

@@ -5,7 +5,7 @@ import { startPin } from '../../files/retrieve.ts'
 import { like, userId, uuid } from '../../http/fields.ts'
 import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
 import type { Principal } from '../../http/principal.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { text } from '../../http/shapes.ts'
 import { isUuid } from '../../lib/read.ts'
 import { operationRoutes, type Unsuccessful } from '../../operations/operation-route.ts'
@@ -17,6 +17,7 @@ import { BadSkill } from './skill-md.ts'
 import { newSkill, newVersion, type SkillRecord, skillRecord, versionRecord } from './skill-schema.ts'
 
 const TAG = 'Skills'
+const route = routesOf(TAG)
 const SKILLS = '/v0/skills'
 const SKILL = `${SKILLS}/:skillId`
 const VERSIONS = `${SKILL}/versions`
@@ -44,7 +45,7 @@ const NEWEST =
 /** The library of a workspace (contract 4.3). */
 export function skillRoutes(services: AgentServices): Route[] {
   const { pool, prisma, operations } = services
-  const operationRoute = operationRoutes(operations)
+  const operationRoute = operationRoutes(operations, TAG)
 
   /** @throws ApiError 404 */
   async function requireSkill(workspaceId: string, named: string): Promise<SkillRecord> {
@@ -91,14 +92,12 @@ export function skillRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: SKILLS,
       id: 'listSkills',
-      tag: TAG,
       summary: 'List the skills in the library',
       description: `Newest first. ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: page,
       success: {
-        status: 200,
         description: 'The skills of the workspace.',
         body: z.object({ skills: z.array(skillRecord), currentUserId: userId }),
       },
@@ -114,7 +113,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: SKILLS,
       id: 'addSkill',
-      tag: TAG,
       summary: 'Add a skill to the library',
       description:
         `${CONTENT}\n\nFor a CID that is already in the library, returns that skill unchanged. 409 if ` +
@@ -141,7 +139,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: VERSIONS,
       id: 'listSkillVersions',
-      tag: TAG,
       summary: 'List the versions of a skill',
       description: `Newest first; agents get the first one. ${NEWEST} ${PAGED_BY_HEADER}`,
       scope: 'org:agents:read',
@@ -149,7 +146,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       params,
       query: page,
       success: {
-        status: 200,
         description: 'The versions.',
         body: z.object({ skillId: uuid, versions: z.array(versionRecord) }),
       },
@@ -165,7 +161,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: VERSIONS,
       id: 'addSkillVersion',
-      tag: TAG,
       summary: 'Add a version to a skill',
       description:
         `${CONTENT}\n\n${NEWEST} Agents that use the skill get it through an update. For a CID that the skill already ` +
@@ -189,7 +184,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       method: 'delete',
       path: SKILL,
       id: 'deleteSkill',
-      tag: TAG,
       summary: 'Delete a skill from the library',
       description:
         'Also deletes all its versions and releases their content. 409 while an agent uses it; ' +
@@ -197,7 +191,6 @@ export function skillRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       params,
       success: {
-        status: 200,
         description: 'The skill is not in the library.',
         body: z.object({ success, message: like('Skill invoices deleted'), wasInLibrary: like(true) }),
       },

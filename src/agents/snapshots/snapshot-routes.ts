@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ApiError, contractError, messages, notFound } from '../../errors.ts'
 import { nextPageHeaders, PAGED_BY_HEADER, paging, readPage } from '../../http/pages.ts'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentOperationRoutes, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentOperationRoutes, agentRoutesOf } from '../agent-route.ts'
 import { askAgent } from '../engine-call.ts'
 import { readDiff } from './repository.ts'
 import {
@@ -18,6 +18,7 @@ import {
 import { findSnapshot, lastFailure, readHistory, SHOWN } from './snapshot-store.ts'
 
 const TAG = 'Snapshots'
+const agentRoute = agentRoutesOf(TAG)
 const SNAPSHOTS = '/v0/agents/:agentId/snapshots'
 const MAX_DIFF_BYTES = 262_144
 const NETWORK_SETTING = 'BERTH_SNAPSHOT_NETWORK'
@@ -32,7 +33,7 @@ const failure = {
 
 /** The history of an agent's workspace (contract 4.3). */
 export function snapshotRoutes({ pool, prisma, config, agentd, operations }: AgentServices): Route[] {
-  const operationRoute = agentOperationRoutes(operations)
+  const operationRoute = agentOperationRoutes(operations, TAG)
   const isConfigured = config.BERTH_SNAPSHOT_NETWORK !== 'none'
 
   /** @throws ApiError 400 if the settings disable snapshots. */
@@ -51,7 +52,6 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       method: 'get',
       path: SNAPSHOTS,
       id: 'listSnapshots',
-      tag: TAG,
       summary: 'List the snapshots of an agent',
       description:
         `Newest first. ${PAGED_BY_HEADER} A reset adds its target snapshot again, so the first entry ` +
@@ -59,7 +59,7 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       query: z.object({ ...paging(SHOWN, 100) }),
-      success: { status: 200, description: 'The history.', body: snapshotList },
+      success: { description: 'The history.', body: snapshotList },
       async handle({ agent, query }) {
         const page = await readPage(query, (cursor) => readHistory(prisma, agent, cursor))
         const snapshots = page.items.map(({ id: _, ...snapshot }) => snapshot)
@@ -70,7 +70,6 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       method: 'get',
       path: `${SNAPSHOTS}/diff`,
       id: 'compareSnapshots',
-      tag: TAG,
       summary: 'Compare two snapshots of an agent',
       description:
         'The changes from `from` to `to`, whichever is older. The agent compares them in its repository, ' +
@@ -79,7 +78,7 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       callers: ['gateway', 'platform', 'workspace'],
       bound: 'agentFiles',
       query: diffQuery,
-      success: { status: 200, description: 'The difference.', body: diff },
+      success: { description: 'The difference.', body: diff },
       errors: [404, 409, 503],
       async handle({ agent, query, signal }) {
         const { from, to } = query
@@ -99,11 +98,10 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       method: 'get',
       path: `${SNAPSHOTS}/sync`,
       id: 'getSyncStatus',
-      tag: TAG,
       summary: 'Check whether snapshots are enabled, and when the last one was taken',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The state of snapshots.', body: syncStatus },
+      success: { description: 'The state of snapshots.', body: syncStatus },
       async handle({ agent }) {
         const { agentId, lastSync } = agent
         const status = { agentId, configured: isConfigured, lastSync }
@@ -123,7 +121,6 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       method: 'post',
       path: `${SNAPSHOTS}/sync`,
       id: 'syncAgent',
-      tag: TAG,
       summary: 'Save the workspace of an agent as a snapshot now',
       description:
         'Commits the changes, and pins the commit’s tree on IPFS. `leftOut` lists files that are not in ' +
@@ -153,7 +150,6 @@ export function snapshotRoutes({ pool, prisma, config, agentd, operations }: Age
       method: 'post',
       path: `${SNAPSHOTS}/reset`,
       id: 'resetAgent',
-      tag: TAG,
       summary: 'Reset the workspace of an agent to a snapshot',
       description:
         'Only to a snapshot of its own history. Saves the current workspace as a snapshot first; ignored files stay. ' +

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { messages } from '../../errors.ts'
 import { like } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { Tasks } from './jobs.ts'
 import {
   job,
@@ -17,7 +17,7 @@ import {
   toggle,
 } from './task-schema.ts'
 
-const TAG = 'Tasks'
+const agentRoute = agentRoutesOf('Tasks')
 const TASKS = '/v0/agents/:agentId/tasks'
 const TASK = `${TASKS}/:jobId`
 
@@ -29,12 +29,11 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: TASKS,
       id: 'listTasks',
-      tag: TAG,
       summary: 'List tasks',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       query: taskQuery,
-      success: { status: 200, description: 'The tasks, oldest first.', body: jobs },
+      success: { description: 'The tasks, oldest first.', body: jobs },
       async handle({ agent, query }) {
         return { body: { jobs: await tasks.list(agent, query.includeDisabled === 'true') } }
       },
@@ -43,33 +42,30 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       method: 'post',
       path: TASKS,
       id: 'createTask',
-      tag: TAG,
       summary: 'Create a task',
       description: 'An agent has at most 20.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       body: newTask,
       invalidBody: messages.invalidParameters,
-      success: { status: 200, description: 'The task.', body: job },
+      success: { description: 'The task.', body: job },
       handle: async ({ agent, body }) => ({ body: await tasks.create(agent, body) }),
     }),
     agentRoute({
       method: 'get',
       path: TASK,
       id: 'getTask',
-      tag: TAG,
       summary: 'Get a task',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
       params: taskPath,
-      success: { status: 200, description: 'The task.', body: job },
+      success: { description: 'The task.', body: job },
       handle: async ({ agent, params }) => ({ body: await tasks.find(agent, params.jobId) }),
     }),
     agentRoute({
       method: 'put',
       path: TASK,
       id: 'updateTask',
-      tag: TAG,
       summary: 'Change a task',
       description: 'Omitted fields stay unchanged.',
       scope: 'org:agents:write',
@@ -77,19 +73,18 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       params: taskPath,
       body: taskChanges,
       invalidBody: messages.invalidParameters,
-      success: { status: 200, description: 'The changed task.', body: job },
+      success: { description: 'The changed task.', body: job },
       handle: async ({ agent, params, body }) => ({ body: await tasks.update(agent, params.jobId, body) }),
     }),
     agentRoute({
       method: 'delete',
       path: TASK,
       id: 'deleteTask',
-      tag: TAG,
       summary: 'Delete a task',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: taskPath,
-      success: { status: 200, description: 'Deleted.', body: z.object({ success: like(true) }) },
+      success: { description: 'Deleted.', body: z.object({ success: like(true) }) },
       async handle({ agent, params }) {
         await tasks.remove(agent, params.jobId)
         return { body: { success: true } }
@@ -99,20 +94,18 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       method: 'post',
       path: `${TASK}/run`,
       id: 'runTask',
-      tag: TAG,
       summary: 'Run a task now',
       description: 'Runs in the background, whatever its schedule; `/runs` has the result.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: taskPath,
-      success: { status: 200, description: 'Whether it was started.', body: started },
+      success: { description: 'Whether it was started.', body: started },
       handle: async ({ agent, params }) => ({ body: await tasks.run(agent, params.jobId) }),
     }),
     agentRoute({
       method: 'post',
       path: `${TASK}/toggle`,
       id: 'toggleTask',
-      tag: TAG,
       summary: 'Switch a task on or off',
       description: 'Without a body it is toggled.',
       scope: 'org:agents:write',
@@ -120,7 +113,7 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       params: taskPath,
       body: toggle,
       invalidBody: messages.invalidParameters,
-      success: { status: 200, description: 'The changed task.', body: job },
+      success: { description: 'The changed task.', body: job },
       async handle({ agent, params: { jobId }, body }) {
         const enabled = body.enabled ?? !(await tasks.find(agent, jobId)).enabled
         return { body: await tasks.update(agent, jobId, { enabled }) }
@@ -130,13 +123,12 @@ export function taskRoutes({ agentd }: AgentServices): Route[] {
       method: 'get',
       path: `${TASK}/runs`,
       id: 'listTaskRuns',
-      tag: TAG,
       summary: 'List the runs of a task',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
       params: taskPath,
       query: runQuery,
-      success: { status: 200, description: 'Its runs, newest first.', body: runs },
+      success: { description: 'Its runs, newest first.', body: runs },
       handle: async ({ agent, params, query }) => ({
         body: await tasks.runs(agent, params.jobId, query.limit),
       }),

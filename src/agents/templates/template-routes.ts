@@ -5,7 +5,7 @@ import { badRequest } from '../../errors.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
 import { nextPageHeaders, PAGED_BY_HEADER, readPage } from '../../http/pages.ts'
 import type { Principal } from '../../http/principal.ts'
-import { type Context, type Route, route } from '../../http/route.ts'
+import { type Context, type Route, routesOf } from '../../http/route.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { bundledTemplates } from './bundled.ts'
 import { GitHosts, type GitOrigin } from './git/hosts.ts'
@@ -38,7 +38,7 @@ import {
   templateOrder,
 } from './template-store.ts'
 
-const TAG = 'Templates'
+const route = routesOf('Templates')
 const TEMPLATES = '/v0/templates'
 /** Maximum number of names in a list of branches or tags. */
 const MAX_REFS = 1000
@@ -88,7 +88,6 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: TEMPLATES,
       id: 'listTemplates',
-      tag: TAG,
       summary: 'List templates',
       description:
         'First those that ship with Berth, then the workspace’s own, by slug. Templates of other ' +
@@ -97,7 +96,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:read',
       callers: ['workspace'],
       query: templateQuery,
-      success: { status: 200, description: 'The templates.', body: templateList },
+      success: { description: 'The templates.', body: templateList },
       async handle({ principal: { workspaceId, userId }, query }) {
         const { category, featured } = query
         const filter = { category, featured, submittedBy: query.submittedBy && userId }
@@ -112,11 +111,10 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: '/v0/public-templates',
       id: 'listPublicTemplates',
-      tag: TAG,
       summary: 'List the templates that ship with Berth, without a key',
       scope: null,
       origins: 'any',
-      success: { status: 200, description: 'The templates.', body: templateList },
+      success: { description: 'The templates.', body: templateList },
       async handle() {
         const templates = await bundledTemplates()
         return { body: { templates: templates.map(toTemplateRecord), categories: categoriesOf(templates) } }
@@ -126,12 +124,11 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: `${TEMPLATES}/:templateId`,
       id: 'getTemplate',
-      tag: TAG,
       summary: 'Get a template by its slug',
       scope: 'org:agents:read',
       callers: ['workspace'],
       params: z.object({ templateId: z.string().describe('The slug.') }),
-      success: { status: 200, description: 'The template.', body: oneTemplate },
+      success: { description: 'The template.', body: oneTemplate },
       errors: [404],
       async handle({ principal: { workspaceId }, params }) {
         const template = await requireTemplate(pool, workspaceId, params.templateId, 'slug')
@@ -142,12 +139,11 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'get',
       path: `${TEMPLATES}/id/:templateId`,
       id: 'getTemplateById',
-      tag: TAG,
       summary: 'Get a template by its id',
       scope: 'org:agents:read',
       callers: ['workspace'],
       params: byId,
-      success: { status: 200, description: 'The template.', body: oneTemplate },
+      success: { description: 'The template.', body: oneTemplate },
       errors: [404],
       async handle({ principal: { workspaceId }, params }) {
         const template = await requireTemplate(pool, workspaceId, params.templateId, 'id')
@@ -158,7 +154,6 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: TEMPLATES,
       id: 'createTemplate',
-      tag: TAG,
       summary: 'Create a template from an agent’s snapshot, or from a public repository',
       description:
         'From a snapshot (`agentId`), or from the newest commit of a branch (`gitUrl`). ' +
@@ -184,12 +179,11 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${TEMPLATES}/validate`,
       id: 'validateTemplate',
-      tag: TAG,
       summary: 'Check whether a snapshot or a public repository can be a template',
       description: `\`errors\` lists every obstacle. ${REPOSITORY}`,
       scope: 'org:agents:read',
       body: validation,
-      success: { status: 200, description: 'Its contents, and its faults.', body: validated },
+      success: { description: 'Its contents, and its faults.', body: validated },
       errors: [404, 502, 504],
       async handle(asked) {
         const source = (await inspect(asked)) as TemplateSource
@@ -211,11 +205,10 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${TEMPLATES}/branches`,
       id: 'listTemplateBranches',
-      tag: TAG,
       summary: 'List the branches of a public repository',
       scope: 'org:agents:read',
       body: ofRepository,
-      success: { status: 200, description: 'Its branches, by name.', body: branchList },
+      success: { description: 'Its branches, by name.', body: branchList },
       errors: [502, 504],
       async handle({ principal, body: { gitUrl }, req, signal }) {
         const { branches } = await hosts.refs(gitUrl, { holder: principal, log: req.log, signal })
@@ -226,11 +219,10 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'post',
       path: `${TEMPLATES}/refs`,
       id: 'listTemplateRefs',
-      tag: TAG,
       summary: 'List the branches and tags of a public repository',
       scope: 'org:agents:read',
       body: refSearch,
-      success: { status: 200, description: 'Its branches and tags, by name.', body: refList },
+      success: { description: 'Its branches and tags, by name.', body: refList },
       errors: [502, 504],
       async handle({ principal, body: { gitUrl, search = '' }, req, signal }) {
         const { branches, tags, defaultBranch } = await hosts.refs(gitUrl, {
@@ -247,7 +239,6 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'put',
       path: `${TEMPLATES}/:templateId`,
       id: 'updateTemplate',
-      tag: TAG,
       summary: 'Change a template, or give it new files',
       description:
         'With `agentId` (and `snapshotCid`) its files become those of that snapshot. With `gitUrl`, ' +
@@ -257,7 +248,7 @@ export function templateRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       params: byId,
       body: templateChange,
-      success: { status: 200, description: 'The template.', body: submitted },
+      success: { description: 'The template.', body: submitted },
       errors: [404, 409, 502, 504, 507],
       async handle(asked) {
         const { principal, params, body } = asked
@@ -274,14 +265,13 @@ export function templateRoutes(services: AgentServices): Route[] {
       method: 'delete',
       path: `${TEMPLATES}/:templateId`,
       id: 'archiveTemplate',
-      tag: TAG,
       summary: 'Archive a template',
       description:
         'It is no longer found, and its slug is free; agents made from it keep running. It may be ' +
         'submitted again. 403 for templates that ship with Berth.',
       scope: 'org:agents:write',
       params: byId,
-      success: { status: 200, description: 'The template is archived.', body: archived },
+      success: { description: 'The template is archived.', body: archived },
       errors: [404],
       async handle({ principal, params }) {
         const { name } = await archiveTemplate(services, principal, params.templateId)

@@ -92,8 +92,7 @@ const OWN = '1'
 
 /** The order of lists. */
 export const templateOrder = {
-  placeOf: ({ slug, stored }: Template) =>
-    `${stored === null ? SHIPPED : OWN}${slug}`,
+  placeOf: ({ slug, stored }: Template) => `${stored === null ? SHIPPED : OWN}${slug}`,
   isPlace: (text: string) => /^[01][a-z0-9-]+$/.test(text),
 }
 

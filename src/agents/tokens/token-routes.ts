@@ -3,11 +3,11 @@ import { contractError, messages } from '../../errors.ts'
 import { agentId, apiKey, like, userId, workspaceId } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { agentRecord } from '../agent.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { agentUrls } from '../urls.ts'
 import { rotateGatewayToken } from './token-service.ts'
 
-const TAG = 'Agent tokens'
+const agentRoute = agentRoutesOf('Agent tokens')
 const AGENT = '/v0/agents/:agentId'
 const PLATFORM = `${AGENT}/platform`
 
@@ -40,14 +40,13 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       method: 'get',
       path: `${AGENT}/gateway-token`,
       id: 'getGatewayToken',
-      tag: TAG,
       summary: 'Get the gateway token of an agent',
       description:
         'Its holder may do with the agent whatever a key with the scope may, except this, its rotation, ' +
         'deleting the agent and attaching secrets to it.',
       // The token lets its holder write.
       scope: 'org:agents:write',
-      success: { status: 200, description: 'The token, and the URLs that accept it.', body: gatewayToken },
+      success: { description: 'The token, and the URLs that accept it.', body: gatewayToken },
       async handle({ agent }) {
         return { body: { token: agent.gatewayToken, ...agentUrls(config, agent.agentId) } }
       },
@@ -56,14 +55,13 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       method: 'post',
       path: `${AGENT}/gateway-token/rotate`,
       id: 'rotateGatewayToken',
-      tag: TAG,
       summary: 'Replace the gateway token of an agent',
       description:
         'The old token, and the agent’s platform tokens minted with it, return 401 from now on, and their ' +
         'connections are closed. The agent restarts; the response does not wait for that, unless `Prefer` says so.',
       scope: 'org:agents:write',
       operation: true,
-      success: { status: 200, description: 'The new token.', body: gatewayToken },
+      success: { description: 'The new token.', body: gatewayToken },
       async handle({ principal, agent, idempotencyKey, prefer, signal }) {
         const { token, operationId } = await rotateGatewayToken(prisma, agent, idempotencyKey)
         const asked = { principal, prefer, signal, waitMs: 0 }
@@ -75,7 +73,6 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       method: 'post',
       path: `${PLATFORM}/token`,
       id: 'createPlatformToken',
-      tag: TAG,
       summary: 'Get a platform token',
       description:
         'For an hour it works as a key for this agent; if the operator allows it, it can also see the ' +
@@ -83,7 +80,7 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       scope: 'org:agents:write',
       // Closed to platform tokens: tokens that mint one another would never end.
       callers: ['gateway'],
-      success: { status: 200, description: 'The token.', body: platformToken },
+      success: { description: 'The token.', body: platformToken },
       async handle({ agent }) {
         const token = await access.mintPlatformToken(agent).catch((error: Error) => {
           throw contractError(500, 'token_failed', messages.tokenFailed, error.message, { cause: error })
@@ -95,11 +92,10 @@ export function tokenRoutes({ prisma, config, access, operations }: AgentService
       method: 'get',
       path: `${PLATFORM}/whoami`,
       id: 'whoami',
-      tag: TAG,
       summary: 'Identify the agent and the caller’s token',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform', 'workspace'],
-      success: { status: 200, description: 'The agent.', body: identity },
+      success: { description: 'The agent.', body: identity },
       async handle({ agent, principal }) {
         const { agentId, name, status, userId, workspaceId } = agent
         const tokenKind = principal.agent?.by ?? 'key'

@@ -2,9 +2,13 @@ import { z } from 'zod'
 import { listAgentUsage } from '../../db/statements/agents.ts'
 import { agentId, timestamp, withExample } from '../../http/fields.ts'
 import { nextPageHeaders, paging, readPage } from '../../http/pages.ts'
-import { type Route, route } from '../../http/route.ts'
-import { type AgentServices, agentRoute } from '../agent-route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
+import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { askAgent, restartNeeded } from '../engine-call.ts'
+
+const TAG = 'Agents'
+const route = routesOf(TAG)
+const agentRoute = agentRoutesOf(TAG)
 
 /** 240 samples of about 150 bytes, plus a margin. */
 const MAX_BYTES = 131_072
@@ -47,7 +51,6 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       method: 'get',
       path: '/v0/agents/usage',
       id: 'listAgentUsage',
-      tag: 'Agents',
       summary: 'List how much memory each agent uses now',
       description:
         'Only agents that run and respond, ordered and paged like the list of agents. Agents measure every ' +
@@ -56,7 +59,6 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       callers: ['workspace'],
       query: z.object(paging(1000, 1000)),
       success: {
-        status: 200,
         description: 'The usage of the workspace’s agents.',
         body: z.object({ usage: z.array(usageNow) }),
       },
@@ -71,13 +73,12 @@ export function usageRoutes({ agentd, pool }: AgentServices): Route[] {
       method: 'get',
       path: '/v0/agents/:agentId/usage',
       id: 'readAgentUsage',
-      tag: 'Agents',
       summary: 'Read what an agent uses: memory, processor, disk',
       description:
         'Measured in the sandbox every 15 seconds, for the last hour; a restart of the sandbox clears it.',
       scope: 'org:agents:read',
       callers: ['gateway', 'platform'],
-      success: { status: 200, description: 'Its usage.', body: usage },
+      success: { description: 'Its usage.', body: usage },
       errors: [409, 503],
       async handle({ agent, signal }) {
         const body = await askAgent(

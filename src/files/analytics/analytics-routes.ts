@@ -3,13 +3,13 @@ import type { Pool } from '../../db/pool.ts'
 import { readPeriods, readTop } from '../../db/statements/analytics.ts'
 import { notFound } from '../../errors.ts'
 import { contentCid, like } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { limit, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import type { GatewayService } from '../gateways/gateways.ts'
 import { countedReferrer, countedUserAgent } from './request-counts.ts'
 
-const TAG = 'Analytics'
+const route = routesOf('Analytics')
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 
@@ -94,7 +94,6 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
       path: '/v3/analytics/gateways/top',
       aliases: ['/v3/ipfs/gateway_analytics_top'],
       id: 'topAnalytics',
-      tag: TAG,
       summary: 'List what a gateway serves most, and to which programs and pages',
       description: `${COUNTING} For \`country\` and \`region\` the list is empty.`,
       scope: 'org:analytics:read',
@@ -103,7 +102,6 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
         sort_by: measure.default('requests').describe('The number to sort by.'),
       }),
       success: {
-        status: 200,
         description: 'Totals of the days, greatest first.',
         body: z.object({ data: z.array(topItem) }),
       },
@@ -122,7 +120,6 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
       path: '/v3/analytics/gateways/time_series',
       aliases: ['/v3/ipfs/gateway_analytics_time_series'],
       id: 'analyticsTimeSeries',
-      tag: TAG,
       summary: 'List what a gateway served by day or week',
       description: `${COUNTING} Weeks begin on Monday. Periods without a request are left out.`,
       scope: 'org:analytics:read',
@@ -132,7 +129,6 @@ export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
         sort_by: measure.optional().describe('Default: by time, newest first.'),
       }),
       success: {
-        status: 200,
         description: 'The periods, and the totals of all periods, including those beyond `limit`.',
         body: z.object({
           data: z.object({

@@ -12,13 +12,13 @@ import {
 } from '../../domains/verification.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import { withExample } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, oneOrMore, pathId, text } from '../../http/shapes.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
 import { customDomainRecord, DOMAIN_FIELDS, toDomainRecord } from './domain-records.ts'
 import type { GatewayService } from './gateways.ts'
 
-const TAG = 'Gateways'
+const route = routesOf('Gateways')
 const DOMAINS = '/v3/gateways/:id/custom_domain'
 const DOMAIN = `${DOMAINS}/:custom_domain_id`
 const older = (path: string) => [path.replace('/v3/', '/v3/ipfs/')]
@@ -35,11 +35,7 @@ const newDomain = z
     custom_domain: name.optional().describe('The same.'),
   })
   .meta(oneOrMore('domain', 'custom_domain'))
-const success = {
-  status: 200,
-  description: 'The domain.',
-  body: z.object({ data: customDomainRecord }),
-}
+const success = { description: 'The domain.', body: z.object({ data: customDomainRecord }) }
 
 export interface DomainRouteServices extends DomainServices {
   gateways: GatewayService
@@ -85,7 +81,6 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       path: DOMAINS,
       aliases: older(DOMAINS),
       id: 'addGatewayDomain',
-      tag: TAG,
       summary: 'Add a custom domain to a gateway',
       description:
         'At most 5 per gateway. The domain is `pending` until its TXT record (`txt_name`, `txt_value`) is seen: immediately if it ' +
@@ -118,7 +113,6 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       path: DOMAIN,
       aliases: older(DOMAIN),
       id: 'getGatewayDomain',
-      tag: TAG,
       summary: 'Get a custom domain of a gateway',
       scope: 'org:gateways:read',
       params: domainParams,
@@ -133,7 +127,6 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       method: 'post',
       path: `${DOMAIN}/verify`,
       id: 'verifyGatewayDomain',
-      tag: TAG,
       summary: 'Check the TXT record of a custom domain now',
       description:
         '409 if someone else has already proven the domain. 503 if no DNS server responds; the domain then stays pending.',
@@ -155,12 +148,11 @@ export function customDomainRoutes(services: DomainRouteServices): Route[] {
       path: DOMAIN,
       aliases: older(DOMAIN),
       id: 'deleteGatewayDomain',
-      tag: TAG,
       summary: 'Delete a custom domain of a gateway',
       description: 'The name is then free for anyone; web processes serve it for at most two more seconds.',
       scope: 'org:gateways:write',
       params: domainParams,
-      success: { status: 200, description: 'Deleted.', body: nothing },
+      success: { description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId, custom_domain_id: id } }) {
         const { count } = await prisma.domain.deleteMany({ where: { id, gatewayId, workspaceId } })

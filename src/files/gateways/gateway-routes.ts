@@ -5,7 +5,7 @@ import { isUniqueViolation } from '../../db/database-errors.ts'
 import { inTransaction, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
 import { like, timestamp, uuid } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import { domainFault } from '../gateway-domain.ts'
 import { customDomainRecord, DOMAIN_FIELDS, type GatewayDomain, toDomainRecord } from './domain-records.ts'
@@ -54,7 +54,7 @@ const gatewayRecord = gatewayRow.extend({
   settings: z.object({ restriction_policies: restrictions }),
 })
 
-const TAG = 'Gateways'
+const route = routesOf('Gateways')
 const params = z.object({ id: pathId })
 /** The list is not paginated. */
 const MAX_GATEWAYS = 100
@@ -108,12 +108,11 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       path: '/v3/gateways',
       aliases: ['/v3/ipfs/gateways'],
       id: 'createGateway',
-      tag: TAG,
       summary: 'Create a gateway',
       description: 'A new gateway has no plugins, and is open to everyone until it has an access token.',
       scope: 'org:gateways:write',
       body: z.object({ domain }),
-      success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
+      success: { description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
       errors: [409],
       async handle({ principal: { workspaceId }, body }) {
         const created = await inTransaction(prisma, async (tx) => {
@@ -135,11 +134,9 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       path: '/v3/gateways',
       aliases: ['/v3/ipfs/gateways'],
       id: 'listGateways',
-      tag: TAG,
       summary: 'List gateways',
       scope: 'org:gateways:read',
       success: {
-        status: 200,
         description: 'All gateways of the workspace, oldest first.',
         body: z.object({ data: z.object({ count: like(1), rows: z.array(gatewayRow) }) }),
       },
@@ -157,12 +154,10 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       path: '/v3/gateways/exists/:domain',
       aliases: ['/v3/ipfs/gateways/exists/:domain'],
       id: 'gatewayExists',
-      tag: TAG,
       summary: 'Check whether a gateway name is taken',
       scope: 'org:gateways:read',
       params: z.object({ domain }),
       success: {
-        status: 200,
         description: 'Whether any workspace has a gateway with this name.',
         body: z.object({ data: z.object({ exists: like(true) }) }),
       },
@@ -176,11 +171,10 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       path: '/v3/gateways/:id',
       aliases: ['/v3/ipfs/gateways/:id'],
       id: 'getGateway',
-      tag: TAG,
       summary: 'Get a gateway',
       scope: 'org:gateways:read',
       params,
-      success: { status: 200, description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
+      success: { description: 'The gateway.', body: z.object({ data: gatewayRecord }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
         const found = await prisma.gateway.findFirst({ where: { id, workspaceId }, include: withParts })
@@ -193,12 +187,11 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
       path: '/v3/gateways/:id',
       aliases: ['/v3/ipfs/gateways/:id'],
       id: 'deleteGateway',
-      tag: TAG,
       summary: 'Delete a gateway',
       description: 'Files and swaps stay. The name is then free for anyone.',
       scope: 'org:gateways:write',
       params,
-      success: { status: 200, description: 'Deleted.', body: nothing },
+      success: { description: 'Deleted.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id } }) {
         const { count } = await prisma.gateway.deleteMany({ where: { id, workspaceId } })
@@ -227,18 +220,13 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       path: '/v3/gateways/:id/access_tokens',
       aliases: ['/v3/ipfs/gateways/:id/access_tokens'],
       id: 'createGatewayToken',
-      tag: TAG,
       summary: 'Create an access token of a gateway',
       description:
         'With its first token, a gateway becomes restricted: within two seconds, it serves public content only to clients that send a token ' +
         'as `?pinataGatewayToken=` or in `x-pinata-gateway-token`.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId }),
-      success: {
-        status: 200,
-        description: 'The token. It is shown only once.',
-        body: z.object({ data: accessToken }),
-      },
+      success: { description: 'The token. It is shown only once.', body: z.object({ data: accessToken }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId } }) {
         const [id, value] = [uuidv7(), randomBytes(TOKEN_BYTES).toString('base64url')]
@@ -260,12 +248,11 @@ function tokenRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
       path: '/v3/gateways/:id/access_tokens/:item_id',
       aliases: ['/v3/ipfs/gateways/:id/access_tokens/:item_id'],
       id: 'deleteGatewayToken',
-      tag: TAG,
       summary: 'Revoke an access token of a gateway',
       description: 'Without its last token, a gateway is open to everyone: create the new token first.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId, item_id: pathId }),
-      success: { status: 200, description: 'Revoked.', body: nothing },
+      success: { description: 'Revoked.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id: gatewayId, item_id: id } }) {
         const { count } = await prisma.gatewayAccessToken.deleteMany({

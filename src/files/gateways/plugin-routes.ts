@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { like, uuid, withExample } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
 
-const TAG = 'Gateways'
+const route = routesOf('Gateways')
 /**
  * Berth's plugins, with the numbers by which clients know them, and the columns that record whether a gateway has them.
  */
@@ -66,11 +66,9 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins',
       aliases: ['/v3/ipfs/gateway_plugins'],
       id: 'listPlugins',
-      tag: TAG,
       summary: 'List the plugins of all gateways',
       scope: 'org:gateways:read',
       success: {
-        status: 200,
         description: 'Each plugin with the gateway that has it.',
         body: z.object({ data: z.array(installed) }),
       },
@@ -84,10 +82,9 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins/marketplace',
       aliases: ['/v3/ipfs/plugins_marketplace'],
       id: 'listOfferedPlugins',
-      tag: TAG,
       summary: 'List the plugins that a gateway may have',
       scope: 'org:gateways:read',
-      success: { status: 200, description: 'The plugins.', body: z.object({ data: z.array(plugin) }) },
+      success: { description: 'The plugins.', body: z.object({ data: z.array(plugin) }) },
       async handle() {
         return { body: { data: PLUGINS.map(({ shown }) => shown) } }
       },
@@ -97,11 +94,10 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins/marketplace/:plugin_id',
       aliases: ['/v3/ipfs/plugins_marketplace/:plugin_id'],
       id: 'getOfferedPlugin',
-      tag: TAG,
       summary: 'Get a plugin that a gateway may have',
       scope: 'org:gateways:read',
       params: z.object({ plugin_id: pluginId }),
-      success: { status: 200, description: 'The plugin.', body: z.object({ data: plugin }) },
+      success: { description: 'The plugin.', body: z.object({ data: plugin }) },
       errors: [404],
       async handle({ params }) {
         return { body: { data: offered(params.plugin_id).shown } }
@@ -112,11 +108,10 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins/:gateway_id',
       aliases: ['/v3/ipfs/gateway_plugins/:gateway_id'],
       id: 'listGatewayPlugins',
-      tag: TAG,
       summary: 'List the plugins of a gateway',
       scope: 'org:gateways:read',
       params: gatewayParams,
-      success: { status: 200, description: 'Its plugins.', body: z.object({ data: z.array(installed) }) },
+      success: { description: 'Its plugins.', body: z.object({ data: z.array(installed) }) },
       errors: [404],
       async handle({ principal, params }) {
         return { body: { data: pluginsOf(await find(principal.workspaceId, params.gateway_id)) } }
@@ -127,13 +122,11 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins/:gateway_id',
       aliases: ['/v3/ipfs/gateway_plugins/:gateway_id'],
       id: 'installPlugin',
-      tag: TAG,
       summary: 'Install a plugin in a gateway',
       scope: 'org:gateways:write',
       params: gatewayParams,
       body: z.object({ plugin_id: like(2).int() }),
       success: {
-        status: 200,
         description: 'The gateway has the plugin, now or already before.',
         body: z.object({ data: installed }),
       },
@@ -154,11 +147,10 @@ export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Ro
       path: '/v3/gateways/plugins/:gateway_id/plugin/:plugin_id',
       aliases: ['/v3/ipfs/gateway_plugins/:gateway_id/plugin/:plugin_id'],
       id: 'removePlugin',
-      tag: TAG,
       summary: 'Remove a plugin from a gateway',
       scope: 'org:gateways:write',
       params: gatewayParams.extend({ plugin_id: pluginId }),
-      success: { status: 200, description: 'Removed.', body: nothing },
+      success: { description: 'Removed.', body: nothing },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { gateway_id, plugin_id } }) {
         const { column } = offered(plugin_id)

@@ -2,9 +2,11 @@ import { z } from 'zod'
 import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { withExample } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { oneOrMore, pathId } from '../../http/shapes.ts'
 import type { GatewayService } from './gateways.ts'
+
+const route = routesOf('Gateways')
 
 /** Settings for what a gateway serves in addition to the paths of its files. */
 export const serving = {
@@ -32,13 +34,12 @@ export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): R
       path: '/v3/gateways/:id',
       aliases: ['/v3/ipfs/gateways/:id'],
       id: 'changeGatewayServing',
-      tag: 'Gateways',
       summary: 'Change what a gateway serves',
       description: 'Omitted fields stay unchanged. Other web processes follow within two seconds.',
       scope: 'org:gateways:write',
       params: z.object({ id: pathId }),
       body: change,
-      success: { status: 200, description: 'As it is now.', body: z.object({ data: z.object(serving) }) },
+      success: { description: 'As it is now.', body: z.object({ data: z.object(serving) }) },
       errors: [404],
       async handle({ principal: { workspaceId }, params: { id }, body: { inner_cids, cid_hosts } }) {
         const [changed] = await prisma.gateway.updateManyAndReturn({

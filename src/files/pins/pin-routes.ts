@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
 import { withExample } from '../../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../../http/pages.ts'
-import { type Route, type RouteResponse, route } from '../../http/route.ts'
+import { type Route, type RouteResponse, routesOf } from '../../http/route.ts'
 import { cid, groupId, nothing, optionalName, order, pathId, text } from '../../http/shapes.ts'
 import type { Asked } from '../../operations/operations.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
@@ -51,7 +51,7 @@ export interface PinRouteServices extends RemovalServices {
   allowPrivateHostNodes: boolean
 }
 
-const TAG = 'Pin by CID'
+const route = routesOf('Pin by CID')
 const NO_PIN = 'There is no such pin request'
 
 export function pinRoutes(services: PinRouteServices): Route[] {
@@ -68,14 +68,13 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       method: 'post',
       path: '/v3/files/public/pin_by_cid',
       id: 'pinByCid',
-      tag: TAG,
       summary: 'Pin a CID to the public network',
       description:
         'Immediately returns the record, in status `prechecking`. Follow the operation named by `Operation-Id`, ' +
         'or ask for `Prefer: wait=N`. Once pinned, it is a file: `GET /v3/files/public/{id}`.',
       scope: 'org:files:write',
       body: pinRequest,
-      success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
+      success: { description: 'The pin record.', body: z.object({ data: pinRecord }) },
       errors: [404, 507],
       operation: true,
       entryWithChange: true,
@@ -104,11 +103,10 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       method: 'get',
       path: '/v3/files/public/pin_by_cid',
       id: 'listPinByCid',
-      tag: TAG,
       summary: 'List pin requests that are pending or have failed',
       scope: 'org:files:read',
       query: pinQuery,
-      success: { status: 200, description: 'A page of pin records.', body: pinPage },
+      success: { description: 'A page of pin records.', body: pinPage },
       async handle({ principal, query }) {
         if (query.order && query.sort && query.order !== query.sort) {
           throw badRequest('sort: says the opposite of order')
@@ -130,13 +128,12 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       method: 'delete',
       path: '/v3/files/public/pin_by_cid/:id',
       id: 'cancelPinByCid',
-      tag: TAG,
       summary: 'Withdraw a pin request',
       description:
         'Ends a retrieval in progress and removes the request from the queue. To delete a pinned file, delete it as a file.',
       scope: 'org:files:write',
       params: z.object({ id: pathId }),
-      success: { status: 200, description: 'Withdrawn.', body: nothing },
+      success: { description: 'Withdrawn.', body: nothing },
       errors: [404],
       operation: true,
       handle: removal(services, 'unpinned', NO_PIN),
@@ -145,7 +142,6 @@ export function pinRoutes(services: PinRouteServices): Route[] {
       method: 'post',
       path: '/v0/files/public/pin_by_cid/:id/retry',
       id: 'retryPinByCid',
-      tag: TAG,
       summary: 'Retry a failed pin request',
       description:
         'Starts a new operation with the same parameters. A request in progress ' +
@@ -153,7 +149,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
         'the new operation has failed starts another one.',
       scope: 'org:files:write',
       params: z.object({ id: pathId }),
-      success: { status: 200, description: 'The pin record.', body: z.object({ data: pinRecord }) },
+      success: { description: 'The pin record.', body: z.object({ data: pinRecord }) },
       errors: [404, 507],
       operation: true,
       async handle({ principal, params: { id }, ...asked }) {

@@ -5,7 +5,7 @@ import type { Searches } from '../../db/searches.ts'
 import { findPin } from '../../db/statements/pins.ts'
 import { ApiError, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { coalesce } from '../../lib/coalesce.ts'
 import type { Operations } from '../../operations/operations.ts'
 import type { WorkerStatus } from '../../operations/worker-status.ts'
@@ -28,7 +28,7 @@ export interface PsaRouteServices {
   allowPrivateHostNodes: boolean
 }
 
-const TAG = 'Pinning Service API'
+const route = routesOf('Pinning Service API')
 const PINS = '/psa/pins'
 const ONE = '/psa/pins/:requestid'
 /** Kubo polls every half second for each pin that it waits for; workers write their addresses every five seconds. */
@@ -66,14 +66,13 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       method: 'get',
       path: PINS,
       id: 'psaListPins',
-      tag: TAG,
       summary: 'List pins',
       description:
         'Newest first, including uploaded files. A page has more than `limit` pins only if more ' +
         'than that were created in one millisecond.',
       scope: 'org:files:read',
       query: pinsQuery,
-      success: { status: 200, description: 'A page of pins.', body: pinResults },
+      success: { description: 'A page of pins.', body: pinResults },
       async handle({ principal, query, signal }) {
         const { cid, status, after, limit, ...filter } = query
         // The compliance suite looks up a pin by name right after requesting it, without a status.
@@ -94,7 +93,6 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       method: 'post',
       path: PINS,
       id: 'psaAddPin',
-      tag: TAG,
       summary: 'Pin a CID',
       scope: 'org:files:write',
       body: pin,
@@ -113,11 +111,10 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       method: 'get',
       path: ONE,
       id: 'psaGetPin',
-      tag: TAG,
       summary: 'Get a pin',
       scope: 'org:files:read',
       params: requestParams,
-      success: { status: 200, description: 'The pin.', body: pinStatus },
+      success: { description: 'The pin.', body: pinStatus },
       errors: [404],
       handle: ({ principal, params }) => show(principal.workspaceId, params.requestid),
     }),
@@ -125,7 +122,6 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       method: 'post',
       path: ONE,
       id: 'psaReplacePin',
-      tag: TAG,
       summary: 'Replace a pin',
       description:
         'The new pin has its own id, and the old pin is gone at once. The old pin’s content is released ' +
@@ -147,7 +143,6 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       method: 'delete',
       path: ONE,
       id: 'psaRemovePin',
-      tag: TAG,
       summary: 'Remove a pin',
       description: 'The pin is gone at once; an operation releases its content unless another file keeps it.',
       scope: 'org:files:write',

@@ -5,7 +5,7 @@ import { badRequest, forbidden, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { transferOf } from '../../http/request-transfer.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
 import type { GatewayService } from '../gateways/gateways.ts'
@@ -26,7 +26,7 @@ export interface SignRouteServices extends UploadServices, LinkServices {
   publicUrl: string | undefined
 }
 
-const TAG = 'Uploads'
+const route = routesOf('Uploads')
 /** For a link to view a file: a viewer who may read the file requests another link after that. */
 const LOOK_S = 900
 
@@ -37,13 +37,12 @@ export function signRoutes(services: SignRouteServices): Route[] {
       method: 'post',
       path: '/v3/files/sign',
       id: 'signUpload',
-      tag: TAG,
       summary: 'Create a URL for uploads without a key',
       description:
         'Anyone with the URL can upload any number of times until it expires, within the plan’s rate limit, which counts all uploads through a key’s URLs together. The URL ends earlier if the key that signed it is revoked, or if its user leaves the workspace. With `url`, this is the same as `POST /v3/files/private/download_link`.',
       scope: UPLOAD_SCOPES,
       body: signRequest,
-      success: { status: 200, description: 'The signed URL.', body: signedUrl },
+      success: { description: 'The signed URL.', body: signedUrl },
       errors: [404],
       async handle({ req, principal, body }) {
         const { url, method, date, expires } = body
@@ -62,12 +61,11 @@ export function signRoutes(services: SignRouteServices): Route[] {
       method: 'post',
       path: '/v3/files/private/download_link',
       id: 'signDownload',
-      tag: TAG,
       summary: 'Create a link to a private file',
       description: 'Anyone with the link can read the file until it expires.',
       scope: 'org:files:write',
       body: linkRequest,
-      success: { status: 200, description: 'The signed URL.', body: signedUrl },
+      success: { description: 'The signed URL.', body: signedUrl },
       errors: [404],
       async handle({ principal, body }) {
         return { body: { data: (await signLink(services, principal.workspaceId, body)).href } }
@@ -77,12 +75,11 @@ export function signRoutes(services: SignRouteServices): Route[] {
       method: 'get',
       path: '/v0/files/private/:id/link',
       id: 'linkToFile',
-      tag: TAG,
       summary: 'Get a link to view a private file',
       description: `The link is at the oldest gateway of the workspace and valid for ${LOOK_S / 60} minutes. It only needs read permission; \`POST /v3/files/private/download_link\` creates longer-lived links to share.`,
       scope: 'org:files:read',
       params: z.object({ id: pathId }),
-      success: { status: 200, description: 'The signed URL.', body: signedUrl },
+      success: { description: 'The signed URL.', body: signedUrl },
       errors: [404],
       async handle({ req, principal: { workspaceId }, params: { id } }) {
         const link = await linkToLook(services, { workspaceId, id }, new URL(apiBase(req, publicUrl)))
@@ -93,7 +90,6 @@ export function signRoutes(services: SignRouteServices): Route[] {
       method: 'post',
       path: '/v3/files/:network',
       id: 'uploadBySignedUrl',
-      tag: TAG,
       summary: 'Upload to a signed URL',
       description:
         'Send it to a URL from `POST /v3/files/sign`; no key is needed. The body is the same as for `POST /v3/files`; with `Upload-Length`, the request begins a resumable upload, as it does there. The upload cannot change what the URL fixes.',
@@ -101,7 +97,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       origins: 'any',
       params: z.object({ network: pathId.describe('The id in the URL.') }),
       stream: { mediaType: 'multipart/form-data', schema: uploadForm },
-      success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
+      success: { description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [401, 403, 404, 408, 412, 413, 415, 503, 507],
       async handle({ req, res, params, signal }) {

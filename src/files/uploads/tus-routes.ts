@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import type { ResumableUploads } from './tus-uploads.ts'
 
-const TAG = 'Uploads'
+const route = routesOf('Uploads')
 /** The second-to-last segment is the id of the file, where the Go CLI looks for it. */
 const PATH = '/v3/files/tus/:id/:token'
 const params = z.object({
@@ -20,7 +20,6 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       path: PATH,
       overridden: true,
       id: 'appendToUpload',
-      tag: TAG,
       summary: 'Send bytes of a resumable upload',
       description: `tus 1.0.0. The response to the last bytes is sent once the file exists, with its CID in \`upload-cid\`. A client that misses that response repeats its request, or sends HEAD. ${BUSY}`,
       scope: null,
@@ -39,13 +38,12 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       path: PATH,
       overridden: true,
       id: 'describeUpload',
-      tag: TAG,
       summary: 'Get the progress of a resumable upload',
       description: `tus 1.0.0. Continue at \`Upload-Offset\`. If all bytes have arrived, the response waits for the file, and has its CID in \`upload-cid\`. ${BUSY}`,
       scope: null,
       origins: 'any',
       params,
-      success: { status: 200, description: 'How many bytes have arrived, and the total.' },
+      success: { description: 'How many bytes have arrived, and the total.' },
       errors: [403, 404, 410, 412, 413, 423, 503],
       async handle({ req, res, params, signal }) {
         await uploads.describe(req, res, params, signal)
@@ -57,7 +55,6 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       path: PATH,
       overridden: true,
       id: 'terminateUpload',
-      tag: TAG,
       summary: 'Cancel a resumable upload',
       description: 'tus 1.0.0.',
       scope: null,
@@ -75,7 +72,6 @@ export function resumableRoutes(uploads: ResumableUploads): Route[] {
       path: '/v3/files',
       aliases: ['/v3/files/:network', PATH],
       id: 'resumableUploadOptions',
-      tag: TAG,
       summary: 'Get the supported features of resumable uploads',
       description: 'tus 1.0.0. Also answers the CORS preflight for uploads from pages of other origins.',
       scope: null,

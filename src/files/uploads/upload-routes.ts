@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { badRequest } from '../../errors.ts'
 import { userId, withExample } from '../../http/fields.ts'
-import { type Route, route } from '../../http/route.ts'
+import { type Route, routesOf } from '../../http/route.ts'
 import { network } from '../../http/shapes.ts'
 import { legacyForm, olderMetadata, olderOptions, readLegacyField, uploadForm } from './fields.ts'
 import {
@@ -16,7 +16,7 @@ import { checkPath } from './paths.ts'
 import { receiveForm, receiveWhole } from './receive.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 
-const TAG = 'Uploads'
+const route = routesOf('Uploads')
 /** The response to a request that begins a resumable upload, on routes that otherwise take a form. */
 export const RESUMABLE_BEGUN = { status: 201, description: 'Send the bytes to `Location`.' }
 const MULTIPART = 'multipart/form-data'
@@ -27,14 +27,13 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       method: 'post',
       path: '/v3/files',
       id: 'uploadFile',
-      tag: TAG,
       summary: 'Upload a file, a folder or a CAR',
       description:
         'Responds once the content is pinned. If a form has `network` before `file`, it must also have `car` and `cid_version` before it, and is written directly to the IPFS node. The MIME type is detected from the bytes. If they are only recognised as text or XML, or not at all, the Content-Type of the part is used. The request itself imports a CAR (paid plans, public network), and its response is the outcome.\n\nWith `Upload-Length` and `Upload-Metadata` instead of a form, the request begins a resumable upload (tus 1.0.0). The response is 201; send the bytes to `Location`. The metadata has the fields of the form, `filename`, `filetype` and `folder`. With `folder` set to `true`, the bytes are a CAR of a folder, which replaces the several files of a form and is allowed wherever those are.',
       scope: UPLOAD_SCOPES,
       bound: 'uploads',
       stream: { mediaType: MULTIPART, schema: uploadForm },
-      success: { status: 200, description: 'The file.', body: z.object({ data: uploadRecord }) },
+      success: { description: 'The file.', body: z.object({ data: uploadRecord }) },
       otherSuccess: RESUMABLE_BEGUN,
       errors: [404, 412, 507],
       async handle({ req, res, principal, signal }) {
@@ -53,7 +52,6 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       path: '/pinning/pinFileToIPFS',
       aliases: ['/v3/pinning/pinFileToIPFS'],
       id: 'pinFileToIPFS',
-      tag: TAG,
       summary: 'Upload a file or a folder (older API)',
       description:
         'Uploads to the public network, unless the URL or the form names the private one, or the key is for private uploads ' +
@@ -64,7 +62,7 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
         network: network.optional().describe('Default: the network in the form, or else `public`.'),
       }),
       stream: { mediaType: MULTIPART, schema: legacyForm },
-      success: { status: 200, description: 'The file.', body: legacyRecord },
+      success: { description: 'The file.', body: legacyRecord },
       errors: [404, 507],
       async handle({ req, principal, query, signal }) {
         const ofKey = networkOfKey(principal)
@@ -83,14 +81,13 @@ export function uploadRoutes(services: UploadServices & { resumable: ResumableUp
       path: '/pinning/pinJSONToIPFS',
       aliases: ['/v3/pinning/pinJSONToIPFS'],
       id: 'pinJSONToIPFS',
-      tag: TAG,
       summary: 'Upload JSON as a file (older API)',
       description:
         'Uploads to the public network. The body is `{"pinataContent": …, "pinataMetadata": …, "pinataOptions": …}`, or the content itself: an object without these fields. The file contains the JSON without whitespace.',
       scope: 'org:files:write',
       bound: 'uploads',
       body: jsonUpload,
-      success: { status: 200, description: 'The file.', body: legacyRecord },
+      success: { description: 'The file.', body: legacyRecord },
       errors: [404, 507],
       async handle({ req, principal, body, signal }) {
         const { pinataMetadata, pinataOptions } = body

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod'
-import { type AgentServices, agentRoute } from '../../agents/agent-route.ts'
+import { type AgentServices, agentRoutesOf } from '../../agents/agent-route.ts'
 import { SINCE_UNKNOWN } from '../../agents/connections.ts'
 import { eventStream } from '../../http/docs/example.ts'
 import { like, withExample } from '../../http/fields.ts'
@@ -12,6 +12,8 @@ import type { Route } from '../../http/route.ts'
 import { joinSegments, text } from '../../http/shapes.ts'
 import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
 import { NAMES } from './targets.ts'
+
+const agentRoute = agentRoutesOf('OpenAI')
 
 const BASE = '/v0/agents/:agentId/openai/v1'
 
@@ -50,7 +52,6 @@ const NEEDS_STREAM = 'JSON, or server-sent events if `stream` is true.'
  */
 export function openAiRoutes(services: AgentServices): Route[] {
   const common = {
-    tag: 'OpenAI',
     callers: ['gateway', 'platform'] as const,
     bound: 'agentRequests' as const,
     errors: [502, 504],
@@ -74,7 +75,6 @@ export function openAiRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       stream: { mediaType: 'application/json', schema: newCompletion },
       success: {
-        status: 200,
         description: `A completion: ${NEEDS_STREAM}`,
         body: completion,
         lines: { mediaType: 'text/event-stream', body: like(CHUNKS) },
@@ -90,7 +90,6 @@ export function openAiRoutes(services: AgentServices): Route[] {
       scope: 'org:agents:write',
       stream: { mediaType: 'application/json', schema: newResponse },
       success: {
-        status: 200,
         description: `A response: ${NEEDS_STREAM}`,
         body: response,
         lines: eventStream(['response.output_text.delta', delta]),
@@ -105,7 +104,6 @@ export function openAiRoutes(services: AgentServices): Route[] {
       summary: 'List the models of an agent',
       scope: 'org:agents:read',
       success: {
-        status: 200,
         description: 'The models.',
         body: withExample(z.looseObject({}), { object: 'list', data: [MODEL] }),
       },
@@ -120,7 +118,7 @@ export function openAiRoutes(services: AgentServices): Route[] {
       summary: 'Get a model of an agent',
       scope: 'org:agents:read',
       params,
-      success: { status: 200, description: 'The model.', body: withExample(z.looseObject({}), MODEL) },
+      success: { description: 'The model.', body: withExample(z.looseObject({}), MODEL) },
       handle: (request) => pass(request, `/v1/models/${request.params.model}`),
     }),
   ]

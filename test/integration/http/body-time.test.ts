@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { AddressLimits } from '../../../src/http/address-limits.ts'
 import { Audit } from '../../../src/http/audit.ts'
 import { errorHandler } from '../../../src/http/error-handler.ts'
-import { mountRoutes, type RouteServices, route } from '../../../src/http/route.ts'
+import { mountRoutes, type RouteServices, routesOf } from '../../../src/http/route.ts'
 import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 
@@ -17,11 +17,10 @@ const MINUTE_MS = 60_000
 
 let handled = Promise.withResolvers<void>()
 let release = Promise.withResolvers<void>()
-const slow = route({
+const slow = routesOf('Test')({
   method: 'post',
   path: '/test/slow',
   id: 'slow',
-  tag: 'Test',
   summary: 'Answers when the test says so',
   scope: null,
   body: z.object({}).optional(),
