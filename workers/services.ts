@@ -1,22 +1,16 @@
 /** The services that handlers are built from, and how a file of `workers/handlers` declares them. */
 import type { Destination } from '../src/agent-proxy/destination.ts'
 import type { AgentdClient } from '../src/agents/agentd-client.ts'
-import type { Config } from '../src/config.ts'
-import type { Pool } from '../src/db/pool.ts'
-import type { PrismaClient } from '../src/db/prisma.ts'
+import type { Base } from '../src/core.ts'
 import type { Encryption } from '../src/lib/encryption.ts'
 import type { KindsOf, OperationKind, QueueName } from '../src/operations/catalog.ts'
 import type { Handler } from '../src/operations/handler.ts'
 import type { SandboxRuntime } from '../src/sandboxes/port.ts'
-import type { Storages } from '../src/storage/open.ts'
 
 /** Queues whose handlers need the agents' runtime. */
 export const AGENT_QUEUES = ['agents', 'workspaces'] as const satisfies QueueName[]
 
-export interface StorageWorkerServices {
-  pool: Pool
-  prisma: PrismaClient
-  storages: Storages
+export interface StorageWorkerServices extends Pick<Base, 'pool' | 'prisma' | 'storages'> {
   stallMs: number
   /** Wait before the second attempt; it grows fourfold up to an hour. */
   retryMs: number
@@ -31,14 +25,10 @@ export interface StorageWorkerServices {
 }
 
 /** The services that handlers of agents are built from. */
-export interface AgentWorkerServices {
-  pool: Pool
-  prisma: PrismaClient
+export interface AgentWorkerServices
+  extends Pick<Base, 'config' | 'pool' | 'prisma' | 'storages' | 'encryption'> {
   runtime: SandboxRuntime
   agentd: AgentdClient
-  encryption: Encryption
-  config: Config
-  storages: Storages
 }
 
 export interface WorkerServices extends StorageWorkerServices {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { visibleText } from '../http/shapes.ts'
 import { addFeedback } from './feedback.ts'
+import type { AccountServices } from './services.ts'
 
 const route = routesOf('Feedback')
 
@@ -12,7 +12,7 @@ const newFeedback = z.object({
 })
 
 /** `POST /v0/feedback`, for users and for agents. */
-export function feedbackRoutes(prisma: PrismaClient): Route[] {
+export function feedbackRoutes({ prisma }: AccountServices): Route[] {
   return [
     route({
       method: 'post',

@@ -1,7 +1,5 @@
 import type { Request, Response } from 'express'
 import { z } from 'zod'
-import type { Config } from '../config.ts'
-import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
@@ -18,7 +16,8 @@ import {
   unlinkIdentity,
 } from './identities.ts'
 import type { OpenIdProvider } from './openid-provider.ts'
-import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
+import type { AccountServices } from './services.ts'
+import { dashboardUrl, opened, signIn, signInWorkspace } from './sign-in.ts'
 
 const route = routesOf('Identities')
 /** The page to which the provider sends the browser. */
@@ -52,14 +51,7 @@ const view = ({ id, issuer, email, createdAt, lastUsedAt }: IdentityRecord) => (
   lastUsedAt: lastUsedAt?.toISOString() ?? null,
 })
 
-/** @param services.provider the provider from the settings; undefined if none is set. */
-export function identityRoutes(
-  services: SignInServices & {
-    prisma: PrismaClient
-    provider: OpenIdProvider | undefined
-    config: Pick<Config, 'BERTH_OIDC_JOIN'>
-  },
-): Route[] {
+export function identityRoutes(services: AccountServices): Route[] {
   const { prisma, config } = services
   const provider = (): OpenIdProvider => {
     if (services.provider) return services.provider

@@ -1,6 +1,5 @@
 import type { Response } from 'express'
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, messages } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
@@ -15,7 +14,7 @@ import {
   listInvitations,
   revokeInvitation,
 } from './invitations.ts'
-import type { KeyService } from './keys.ts'
+import type { AccountServices } from './services.ts'
 import { ROLES } from './workspace-routes.ts'
 
 const route = routesOf('Invitations')
@@ -74,7 +73,7 @@ const view = ({ createdAt, expiresAt, ...rest }: Invitation) => ({
 const noteMember = (res: Response, { workspace, user }: z.output<typeof accepted>['data']) =>
   noteCaller(res, { workspaceId: workspace.id, userId: user.id })
 
-export function invitationRoutes(prisma: PrismaClient, keys: KeyService): Route[] {
+export function invitationRoutes({ prisma, keys }: AccountServices): Route[] {
   return [
     route({
       method: 'post',

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
-import type { Searches } from '../db/searches.ts'
 import { badRequest, forbidden, messages, notFound } from '../errors.ts'
 import { apiKey, like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { grants, isScope, type Principal, SCOPES, type Scope } from '../http/principal.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { text, visibleText } from '../http/shapes.ts'
 import type { KeyService } from './keys.ts'
+import type { AccountServices } from './services.ts'
 
 const PAGE = 100
 const HOUR_MS = 3_600_000
@@ -81,9 +81,9 @@ const keyItem = z.object({
 
 /**
  * API keys over HTTP, on the paths of the SDK and of the documentation.
- * @param onRevoked makes this process refuse the key at once; other processes are notified.
+ * @param forgetKeys makes this process refuse the key at once; other processes are notified.
  */
-export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
+export function keyRoutes({ keys, searches, forgetKeys }: AccountServices): Route[] {
   const params = z.object({ key: text(64).describe("The key's public half, or its id.") })
   const revoke = (method: 'put' | 'delete', path: string, id: string) =>
     route({
@@ -99,7 +99,7 @@ export function keyRoutes(keys: KeyService, searches: Searches, onRevoked: () =>
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.key)
-        onRevoked()
+        forgetKeys()
         return { body: 'Revoked' }
       },
     })

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { like, userId, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { nothing, pathId } from '../http/shapes.ts'
 import { changeRole, listMembers, removeMember } from './members.ts'
+import type { AccountServices } from './services.ts'
 import { ROLES } from './workspace-routes.ts'
 
 const route = routesOf('Members')
@@ -15,8 +15,7 @@ const LAST_OWNER = '409 for the last owner of a workspace.'
 
 const memberRecord = z.object({ id: userId, name: like('Ada'), role: withExample(z.enum(ROLES), 'member') })
 
-/** @param forgetKeys makes this process read its cached keys again; other processes are notified. */
-export function memberRoutes(prisma: PrismaClient, forgetKeys: () => void): Route[] {
+export function memberRoutes({ prisma, forgetKeys }: AccountServices): Route[] {
   return [
     route({
       method: 'get',

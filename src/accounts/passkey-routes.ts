@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import type { Request } from 'express'
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { like, timestamp, uuid, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
@@ -18,7 +17,8 @@ import {
   renamePasskey,
   signInByPasskey,
 } from './passkeys.ts'
-import { dashboardUrl, opened, type SignInServices, signIn, signInWorkspace } from './sign-in.ts'
+import type { AccountServices } from './services.ts'
+import { dashboardUrl, opened, signIn, signInWorkspace } from './sign-in.ts'
 
 const route = routesOf('Passkeys')
 
@@ -79,7 +79,7 @@ export function relyingParty(req: Request, publicUrl: string | undefined): Relyi
   return isSecure ? { id: url.hostname, origin: url.origin } : undefined
 }
 
-export function passkeyRoutes(services: SignInServices & { prisma: PrismaClient }): Route[] {
+export function passkeyRoutes(services: AccountServices): Route[] {
   const { prisma, config } = services
   const partyOf = (req: Request): RelyingParty => {
     const party = relyingParty(req, config.PUBLIC_URL)

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { noteCaller } from '../http/audit.ts'
 import { like, timestamp, userId, uuid, withExample, workspaceId } from '../http/fields.ts'
@@ -8,9 +7,9 @@ import { type Route, routesOf } from '../http/route.ts'
 import { setSessionCookie } from '../http/session-cookie.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import { invitationToken, newUserName } from './invitation-routes.ts'
-import type { OpenIdProvider } from './openid-provider.ts'
 import { relyingParty } from './passkey-routes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
+import type { AccountServices } from './services.ts'
 import {
   endSession,
   joinWithSession,
@@ -21,7 +20,7 @@ import {
   openSession,
   type Session,
 } from './sessions.ts'
-import { opened, type SignInServices, sessionLimits, signIn } from './sign-in.ts'
+import { opened, sessionLimits, signIn } from './sign-in.ts'
 import { ROLES } from './workspace-routes.ts'
 
 const route = routesOf('Sessions')
@@ -72,17 +71,7 @@ const view = ({ createdAt, lastUsedAt, expiresAt, ...rest }: Session) => ({
   expiresAt: expiresAt.toISOString(),
 })
 
-/**
- * @param services.forgetKeys makes this process read its cached keys again; other processes are notified.
- * @param services.provider the OpenID provider from the settings, if there is one.
- */
-export function sessionRoutes(
-  services: SignInServices & {
-    prisma: PrismaClient
-    forgetKeys: () => void
-    provider: OpenIdProvider | undefined
-  },
-): Route[] {
+export function sessionRoutes(services: AccountServices): Route[] {
   const { prisma, forgetKeys, config, provider } = services
   const limits = sessionLimits(services)
   return [

@@ -2,11 +2,10 @@
 
 import type { Request, Response } from 'express'
 import { z } from 'zod'
-import type { Config } from '../config.ts'
-import type { AddressLimits } from '../http/address-limits.ts'
 import { noteCaller } from '../http/audit.ts'
 import { timestamp, uuid } from '../http/fields.ts'
 import { requireSameOrigin, setSessionCookie } from '../http/session-cookie.ts'
+import type { AccountServices } from './services.ts'
 import type { Browser, Opened, SessionLimits } from './sessions.ts'
 
 export const opened = z.object({ id: uuid, expiresAt: timestamp })
@@ -19,13 +18,8 @@ export const signInWorkspace = z
     'Where to sign in, for a user of several workspaces. Default: the workspace of their newest session, or else the one they joined first.',
   )
 
-export interface SignInServices {
-  addresses: AddressLimits
-  config: Pick<Config, 'PUBLIC_URL' | 'BERTH_SESSIONS'>
-}
-
 /** How long sessions last. */
-export const sessionLimits = ({ config }: SignInServices): SessionLimits => ({
+export const sessionLimits = ({ config }: AccountServices): SessionLimits => ({
   hours: config.BERTH_SESSIONS.hours,
   idleHours: config.BERTH_SESSIONS.idleHours,
 })
@@ -37,7 +31,7 @@ export const sessionLimits = ({ config }: SignInServices): SessionLimits => ({
  *   throws.
  */
 export async function signIn(
-  services: SignInServices,
+  services: AccountServices,
   { req, res, via }: { req: Request; res: Response; via: 'link' | 'session' },
   open: (browser: Browser) => Promise<Opened>,
 ): Promise<{ body: { data: z.output<typeof opened> } }> {

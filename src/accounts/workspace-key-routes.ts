@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import type { Prisma } from '../db/prisma.ts'
-import type { Searches } from '../db/searches.ts'
 import { like, timestamp, userId, uuid, withExample } from '../http/fields.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { nothing, pathId, text } from '../http/shapes.ts'
 import { revokeFor, visibleTo } from './key-routes.ts'
-import type { KeyService } from './keys.ts'
+import type { AccountServices } from './services.ts'
 
 const route = routesOf('API keys')
 const KEYS = '/v0/workspaces/:workspaceId/keys'
@@ -30,7 +29,7 @@ const keyRecord = z.object({
 })
 
 /** Keys with their last use. `/v3/pinata/keys` does not report it, because its responses match the public service's. */
-export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevoked: () => void): Route[] {
+export function workspaceKeyRoutes({ keys, searches, forgetKeys }: AccountServices): Route[] {
   return [
     route({
       method: 'get',
@@ -84,7 +83,7 @@ export function workspaceKeyRoutes(keys: KeyService, searches: Searches, onRevok
       errors: [404],
       async handle({ principal, params }) {
         await revokeFor(keys, principal, params.keyId)
-        onRevoked()
+        forgetKeys()
         return { body: { data: null } }
       },
     }),

@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import type { Pool } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
 import { readUsage } from '../db/statements/files.ts'
 import { notFound } from '../errors.ts'
 import { like, timestamp, withExample, workspaceId } from '../http/fields.ts'
@@ -9,6 +7,7 @@ import type { Principal } from '../http/principal.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { visibleText } from '../http/shapes.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
+import type { AccountServices } from './services.ts'
 import { renameWorkspace } from './workspaces.ts'
 
 const route = routesOf('Workspaces')
@@ -25,16 +24,7 @@ const workspaceRecord = z.object({
 })
 const one = z.object({ data: workspaceRecord })
 
-/**
- * The key's workspace.
- * @param services.forgetKeys makes this process read its cached keys again; other processes are notified.
- */
-export function workspaceRoutes(services: {
-  pool: Pool
-  prisma: PrismaClient
-  forgetKeys: () => void
-}): Route[] {
-  const { pool, prisma, forgetKeys } = services
+export function workspaceRoutes({ pool, prisma, forgetKeys }: AccountServices): Route[] {
   const read = async ({ workspaceId, role }: Principal): Promise<z.output<typeof workspaceRecord>> => {
     const [found, usage] = await Promise.all([
       prisma.workspace.findUnique({ where: { id: workspaceId }, include: { plan: true } }),

@@ -1,34 +1,17 @@
 /** Routes of agents: their services and their declaration. */
-import type { Config } from '../config.ts'
-import type { Notifications } from '../db/notifications.ts'
-import type { Pool } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
+import type { Core } from '../core.ts'
 import { routesOf } from '../http/route.ts'
-import type { Bounds } from '../lib/bounds.ts'
-import type { Encryption } from '../lib/encryption.ts'
 import { operationRoutes } from '../operations/operation-route.ts'
-import type { Operations } from '../operations/operations.ts'
-import type { WorkerStatus } from '../operations/worker-status.ts'
-import type { Storages } from '../storage/open.ts'
 import type { AgentAccess } from './access.ts'
 import type { Agent } from './agent.ts'
 import type { AgentdClient } from './agentd-client.ts'
 import type { AgentConnections } from './connections.ts'
 
 /** The services that routes of agents are built from. */
-export interface AgentServices {
-  pool: Pool
-  prisma: PrismaClient
-  config: Config
+export interface AgentServices extends Core {
   access: AgentAccess
-  bounds: Bounds
   agentd: AgentdClient
   connections: AgentConnections
-  operations: Operations
-  workers: WorkerStatus
-  encryption: Encryption
-  notifications: Notifications
-  storages: Storages
 }
 
 /**

@@ -1,15 +1,14 @@
 import { once } from 'node:events'
 import type { Request, Response } from 'express'
 import { z } from 'zod'
-import type { Pool, Queryable } from '../db/pool.ts'
-import type { Searches } from '../db/searches.ts'
+import type { Core } from '../core.ts'
+import type { Queryable } from '../db/pool.ts'
 import { exampleOfShape } from '../http/docs/example.ts'
 import { like, timestamp, uuid } from '../http/fields.ts'
 import { pageOf, paging, readPage, readPageToken, toPage } from '../http/pages.ts'
 import type { Principal } from '../http/principal.ts'
 import { type Route, type RouteResponse, routesOf } from '../http/route.ts'
 import { text, time } from '../http/shapes.ts'
-import type { Bounds } from '../lib/bounds.ts'
 import { type AuditFilter, eachPage, listAudit, RESULTS } from './audit.ts'
 
 const JSON_LINES = 'application/x-ndjson'
@@ -82,8 +81,7 @@ const toEntry = ({ userId, userName, ...row }: Row): z.output<typeof entry> => (
 })
 
 /** Audit routes: of a workspace for its owners, of the whole instance for its admins. */
-export function auditRoutes(services: { pool: Pool; searches: Searches; bounds: Bounds }): Route[] {
-  const { pool, searches, bounds } = services
+export function auditRoutes({ pool, searches, bounds }: Core): Route[] {
   interface Asked {
     req: Request
     res: Response

@@ -1,11 +1,10 @@
 /** The signature and the swaps of a file. Most files have neither, so a missing one is not an error. */
 import { z } from 'zod'
-import type { Pool } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
 import { notFound } from '../errors.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { network, pathId } from '../http/shapes.ts'
 import { PINNED } from './held-content.ts'
+import type { FileServices } from './services.ts'
 import { findSignature, signatureRecord } from './signatures.ts'
 import { swapEntry, swapHistory } from './swaps.ts'
 
@@ -20,7 +19,7 @@ const details = z.object({
     ),
 })
 
-export function detailRoutes({ pool, prisma }: { pool: Pool; prisma: PrismaClient }): Route[] {
+export function detailRoutes({ pool, prisma }: FileServices): Route[] {
   return [
     route({
       method: 'get',

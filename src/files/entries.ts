@@ -3,20 +3,18 @@
 import { CID } from 'multiformats/cid'
 import * as raw from 'multiformats/codecs/raw'
 import { z } from 'zod'
-import type { PrismaClient } from '../db/prisma.ts'
 import { badRequest, notFound } from '../errors.ts'
 import { contentCid, like } from '../http/fields.ts'
 import { badPageToken, pageOf, paging } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { network, pathId, text } from '../http/shapes.ts'
-import type { Bounds } from '../lib/bounds.ts'
 import { within } from '../lib/signals.ts'
 import { isInnerShard } from '../storage/dag/inner-shards.ts'
 import { pathFromShown, showName } from '../storage/dag/names.ts'
 import { entryOf } from '../storage/dag/unixfs.ts'
-import type { Storages } from '../storage/open.ts'
 import { type DagEntry, type DirectoryEntry, type Storage, StorageError } from '../storage/port.ts'
 import { PINNED } from './held-content.ts'
+import type { FileServices } from './services.ts'
 
 const route = routesOf('Files')
 
@@ -42,15 +40,7 @@ const entry = z.object({
 })
 type Entry = z.output<typeof entry>
 
-export function entryRoutes({
-  prisma,
-  storages,
-  bounds,
-}: {
-  prisma: PrismaClient
-  storages: Storages
-  bounds: Bounds
-}): Route[] {
+export function entryRoutes({ prisma, storages, bounds }: FileServices): Route[] {
   return [
     route({
       method: 'get',

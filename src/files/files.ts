@@ -2,8 +2,6 @@
 
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
-import type { PrismaClient } from '../db/prisma.ts'
-import type { Searches } from '../db/searches.ts'
 import { FILE_COLUMNS, findFile, updateFile } from '../db/statements/files.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { badRequest, notFound } from '../errors.ts'
@@ -15,7 +13,8 @@ import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
 import { isInManyNames, type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
-import { type RemovalServices, removal } from './remove.ts'
+import { removal } from './remove.ts'
+import type { FileServices } from './services.ts'
 import { type FileRecord, fileRecord } from './uploads/keep.ts'
 import { findUploadedFile } from './uploads/tus-rows.ts'
 
@@ -88,9 +87,7 @@ const params = z.object({ network, id: pathId })
 const one = z.object({ data: fileRecord })
 
 /** Files on both networks. A pin request becomes a file once it is pinned. */
-export function fileRoutes(
-  services: RemovalServices & { prisma: PrismaClient; searches: Searches },
-): Route[] {
+export function fileRoutes(services: FileServices): Route[] {
   const { pool, prisma, searches } = services
   const nameIndex = coalesce(INDEX_POLL_MS, () => readNameIndex(pool).catch(() => undefined))
   return [

@@ -5,7 +5,6 @@ import { z } from 'zod'
 import { isForeignKeyViolation } from '../db/database-errors.ts'
 import type { Pool, Queryable } from '../db/pool.ts'
 import type { PrismaClient } from '../db/prisma.ts'
-import type { Searches } from '../db/searches.ts'
 import { findGroup, GROUP_COLUMNS, insertGroup, takeFilesOut, updateGroup } from '../db/statements/groups.ts'
 import { escapeLike } from '../db/statements/statement.ts'
 import { notFound } from '../errors.ts'
@@ -16,6 +15,7 @@ import { type Route, routesOf } from '../http/route.ts'
 import { network, nothing, oneOrMore, pathId, text, visibleText } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { PINNED } from './held-content.ts'
+import type { FileServices } from './services.ts'
 
 const groupRecord = z.object({
   id: uuid,
@@ -60,7 +60,7 @@ const owner = ({ workspaceId }: Principal, { network }: { network: Network }): G
 })
 const groupNotFound = () => notFound('There is no such group')
 
-export function groupRoutes(services: { pool: Pool; prisma: PrismaClient; searches: Searches }): Route[] {
+export function groupRoutes(services: FileServices): Route[] {
   const { pool, prisma, searches } = services
   return [
     route({

@@ -1,13 +1,13 @@
 import { z } from 'zod'
+import type { Core } from '../core.ts'
 import { messages, unavailable } from '../errors.ts'
 import { like, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
-import type { WorkerStatus } from '../operations/worker-status.ts'
 
 const route = routesOf('Files')
 
 /** The public network's node, so that others can peer with it. The private network's node has no peers. */
-export function nodeRoutes(workers: WorkerStatus): Route[] {
+export function nodeRoutes({ workers }: Core): Route[] {
   return [
     route({
       method: 'get',

@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
-import type { Searches } from '../db/searches.ts'
 import { escapeLike, isoTime } from '../db/statements/statement.ts'
 import { forbidden, messages, notFound } from '../errors.ts'
 import { contentCid, keyvaluePairs, like, timestamp, userId, uuid } from '../http/fields.ts'
@@ -10,8 +9,8 @@ import { type Route, routesOf } from '../http/route.ts'
 import { cid, groupId, limit, network, parseInput, text, time } from '../http/shapes.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from './host-nodes.ts'
-import type { PinRouteServices } from './pins/pin-routes.ts'
 import { removeFile } from './remove.ts'
+import type { FileServices } from './services.ts'
 import { olderMetadata, parseJson } from './uploads/fields.ts'
 
 const pinRoute = routesOf('Pin by CID')
@@ -81,8 +80,7 @@ const pinRow = z.object({
 })
 
 /** Operations on files by their CID, for the older API. */
-export function olderRoutes({ searches, ...services }: PinRouteServices & { searches: Searches }): Route[] {
-  const { pool, pins, operations, admitPin, allowPrivateHostNodes } = services
+export function olderRoutes({ config, pool, searches, pins, operations, admitPin }: FileServices): Route[] {
   return [
     pinRoute({
       method: 'post',
@@ -109,7 +107,7 @@ export function olderRoutes({ searches, ...services }: PinRouteServices & { sear
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
         const canonical = canonicalCid(parseContentCid(hashToPin, 'hashToPin'))
         const hostNodes = pinataOptions?.hostNodes ?? []
-        checkHostNodes(hostNodes, 'pinataOptions.hostNodes', allowPrivateHostNodes)
+        checkHostNodes(hostNodes, 'pinataOptions.hostNodes', config.BERTH_ALLOW_PRIVATE_HOST_NODES)
         await admitPin()
         const asked = {
           cid: hashToPin,

@@ -1,10 +1,10 @@
 import { uuidv7 } from 'uuidv7'
-import type { Pool, Queryable } from '../db/pool.ts'
+import type { Core } from '../core.ts'
+import type { Queryable } from '../db/pool.ts'
 import { notFound } from '../errors.ts'
 import type { Context, RouteResponse } from '../http/route.ts'
 import { cancelOperation, NOTIFY_CANCELED } from '../operations/cancel.ts'
 import { insertOperation } from '../operations/enqueue.ts'
-import type { Operations } from '../operations/operations.ts'
 import type { Network } from '../storage/port.ts'
 import { PENDING } from './pins/pin-record.ts'
 
@@ -64,17 +64,12 @@ export async function removeFile(
   return rows[0]?.id
 }
 
-export interface RemovalServices {
-  pool: Pool
-  operations: Operations
-}
-
 /**
  * The handler of both DELETE routes: for a file, or for a request that is not pinned yet. Only a file's path has a
  * network.
  * @param missing the message of a 404.
  */
-export function removal({ pool, operations }: RemovalServices, only: 'pinned' | 'unpinned', missing: string) {
+export function removal({ pool, operations }: Core, only: 'pinned' | 'unpinned', missing: string) {
   return async ({
     params,
     ...asked

@@ -11,6 +11,7 @@ import { type Route, routesOf } from '../http/route.ts'
 import { network, nothing } from '../http/shapes.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { PINNED } from './held-content.ts'
+import type { FileServices } from './services.ts'
 
 const route = routesOf('Signatures')
 const PATH = '/v3/files/:network/signature/:cid'
@@ -44,7 +45,7 @@ export async function findSignature(
 }
 
 /** Signatures of a workspace's content. */
-export function signatureRoutes(prisma: PrismaClient): Route[] {
+export function signatureRoutes({ prisma }: FileServices): Route[] {
   const unsigned = () => notFound('cid: has no signature')
   return [
     route({

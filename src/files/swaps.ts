@@ -15,7 +15,7 @@ import { type Route, routesOf } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore } from '../http/shapes.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid, parseContentCid } from './cid.ts'
-import type { GatewayService } from './gateways/gateways.ts'
+import type { FileServices } from './services.ts'
 
 const originalCid = cid.describe('The original CID, in any spelling.')
 const swapParams = z.object({ network, cid: originalCid })
@@ -87,17 +87,12 @@ const SPELLINGS: Spelling[] = [
 ]
 
 /** Hot swaps (contract 4.2). */
-export const swapRoutes = (services: SwapRouteServices): Route[] =>
+export const swapRoutes = (services: FileServices): Route[] =>
   SPELLINGS.flatMap((spelling) => routesAs(spelling, services))
-
-export interface SwapRouteServices {
-  pool: Pool
-  gateways: GatewayService
-}
 
 function routesAs(
   { path, suffix, params, entry, show }: Spelling,
-  { pool, gateways }: SwapRouteServices,
+  { pool, gateways }: FileServices,
 ): Route[] {
   return [
     route({

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Pool } from '../db/pool.ts'
 import { readUsage } from '../db/statements/files.ts'
 import { like } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
+import type { FileServices } from './services.ts'
 
 const route = routesOf('Usage')
 /** The public service's own wording, which clients know. */
@@ -12,7 +12,7 @@ const GREETING = 'Congratulations! You are communicating with the Pinata API!'
  * Routes that confirm that a key works, and report how much its workspace has stored. The npm SDK requests both below
  * `/v3` too.
  */
-export function usageRoutes(pool: Pool): Route[] {
+export function usageRoutes({ pool }: FileServices): Route[] {
   return [
     route({
       method: 'get',

@@ -72,12 +72,12 @@ export async function checkSchema(pool: Pool): Promise<Finding> {
   }
 }
 
-/** @param ping of Redis; undefined if the queue is in PostgreSQL, which has its own check. */
-export async function checkQueue(ping: (() => Promise<unknown>) | undefined): Promise<Finding> {
-  if (!ping) return { status: 'ok', detail: 'in PostgreSQL' }
+/** @param redis undefined if the queue is in PostgreSQL, which has its own check. */
+export async function checkQueue(redis: { ping(): Promise<unknown> } | undefined): Promise<Finding> {
+  if (!redis) return { status: 'ok', detail: 'in PostgreSQL' }
   const advice = 'Check that Redis runs, and REDIS_URL.'
   const finding = await look(async () => {
-    await ping()
+    await redis.ping()
     return { status: 'ok', detail: 'Redis' }
   })
   if (finding.status === 'ok') return finding

@@ -1,4 +1,5 @@
 import type { Logger } from '../log.ts'
+import { startLoop } from './loop.ts'
 
 /**
  * Closes everything that a process has opened, in reverse order. A failure to close one does not keep the others open.
@@ -13,6 +14,23 @@ export class Closers {
 
   add(name: string, close: () => unknown): void {
     this.#closers.push({ name, close })
+  }
+
+  /**
+   * Runs `work` in a loop until this closes.
+   * @param last runs after the loop has ended, such as to write what is left.
+   */
+  addLoop(
+    name: string,
+    intervalMs: number,
+    work: (signal: AbortSignal) => Promise<unknown>,
+    last?: () => Promise<unknown>,
+  ): void {
+    const loop = startLoop(name, intervalMs, this.#log, work)
+    this.add(name, async () => {
+      await loop.stop()
+      await last?.()
+    })
   }
 
   async close(): Promise<void> {

@@ -42,7 +42,7 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   const stopping = new AbortController()
   const readiness = proxyReadiness({ address, egress: place, stopping: stopping.signal, log })
   addPartMetrics(registry, readiness)
-  await openOperatorPorts(config, { log, parts, registry, readiness })
+  await openOperatorPorts({ config, log, parts, registry, readiness })
   const hurried = new AbortController()
   return {
     stop: async () => {

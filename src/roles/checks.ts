@@ -1,67 +1,30 @@
-/** The components of each role, and which of them are essential. */
+/** The components of a role, and which of them are essential. */
 import { checkAgentProxy } from '../agent-proxy/checks.ts'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
-import type { Config } from '../config.ts'
-import type { Pool } from '../db/pool.ts'
+import type { Base } from '../core.ts'
 import {
   checkAgentDisks,
   checkDatabase,
-  checkDispatcher,
   checkNode,
   checkQueue,
-  checkRoom,
   checkRuntime,
   checkSchema,
   runtimePart,
 } from '../health/checks.ts'
-import { observeWorkers } from '../health/workers.ts'
-import { checkDisk, type Disks, reserveSetting } from '../lib/disk.ts'
+import { checkDisk, reserveSetting } from '../lib/disk.ts'
 import { type Check, Readiness } from '../lib/readiness.ts'
-import type { Logger } from '../log.ts'
-import type { Dispatcher } from '../operations/dispatcher.ts'
-import type { QueueConcurrency, WorkerStatus } from '../operations/worker-status.ts'
+import type { QueueConcurrency } from '../operations/worker-status.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
-import type { Storages } from '../storage/open.ts'
 import type { IpfsStatus } from '../storage/port.ts'
 
-interface Shared {
-  config: Config
-  disks: Disks
-  pool: Pool
-  /** Pings Redis; undefined if the queue is in PostgreSQL. */
-  pingQueue: (() => Promise<unknown>) | undefined
-  log: Logger
-}
-
-const common = ({ pool, pingQueue }: Shared): Record<string, Check> => ({
+/** The checks of every role with a database. */
+export const commonChecks = ({ pool, redis }: Pick<Base, 'pool' | 'redis'>): Record<string, Check> => ({
   database: { find: () => checkDatabase(pool), essential: true },
-  queue: { find: () => checkQueue(pingQueue), essential: true },
+  queue: { find: () => checkQueue(redis), essential: true },
   schema: { find: () => checkSchema(pool), essential: true },
 })
 
-export function webReadiness(
-  services: Shared & { workers: WorkerStatus; dispatcher: Dispatcher; storages: Storages },
-): Readiness {
-  const { config, disks, workers, dispatcher, storages, log } = services
-  const checks: Record<string, Check> = {
-    ...common(services),
-    disk: { find: () => checkDisk(disks) },
-    host: { find: () => checkAgentProxy(loadAgentProxy(config)) },
-    dispatcher: { find: () => checkDispatcher(dispatcher.passAgeMs) },
-  }
-  /** The nodes as workers see them, unless an upload to this process met a full node. */
-  const observe = async () => {
-    const [seen, ipfs, ipfs_private] = await Promise.all([
-      observeWorkers(workers),
-      checkRoom(storages.public),
-      checkRoom(storages.private),
-    ])
-    return { ...seen, ...(ipfs && { ipfs }), ...(ipfs_private && { ipfs_private }) }
-  }
-  return new Readiness({ checks, observe, log })
-}
-
-export interface WorkerParts extends Shared {
+export interface WorkerParts extends Pick<Base, 'config' | 'disks' | 'pool' | 'redis' | 'log'> {
   concurrency: QueueConcurrency
   /** The nodes as last seen by its heartbeat. */
   nodes: { ipfs?: IpfsStatus; ipfsPrivate?: IpfsStatus }
@@ -75,7 +38,7 @@ export interface WorkerParts extends Shared {
 export function workerReadiness(services: WorkerParts): Readiness {
   const { config, disks, concurrency, nodes, heartbeatAgeMs, runtime, log } = services
   const checks: Record<string, Check> = {
-    ...common(services),
+    ...commonChecks(services),
     heartbeat: { find: () => checkHeartbeat(heartbeatAgeMs()), essential: true },
     disk: { find: () => checkDisk(disks) },
     ipfs: { find: () => checkNode(nodes.ipfs) },

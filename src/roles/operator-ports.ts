@@ -8,6 +8,7 @@ import type { Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 
 export interface OperatorPortsOptions {
+  config: Config
   log: Logger
   /** Closes the ports together with the rest of the role. */
   parts: Closers
@@ -22,10 +23,10 @@ type Paths = Record<string, () => Promise<{ status: number; type: string; body: 
 const REQUEST_MS = 10_000
 
 /** Opens the configured ports; a single one if they are the same. @throws ConfigError if it cannot listen there. */
-export async function openOperatorPorts(config: Config, options: OperatorPortsOptions): Promise<void> {
+export async function openOperatorPorts(options: OperatorPortsOptions): Promise<void> {
+  const { config, readiness, registry } = options
   const { HOST, BERTH_HEALTH_PORT: health, BERTH_METRICS_HOST, BERTH_METRICS_PORT: metrics } = config
   const { BERTH_HEALTH_SOCKET: socket } = config
-  const { readiness, registry } = options
   collectDefaultMetrics({ register: registry })
   const metricsPaths: Paths = {
     '/metrics': async () => {

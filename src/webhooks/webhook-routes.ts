@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { readDestinations } from '../agent-proxy/destination.ts'
+import type { Core } from '../core.ts'
 import { newestFirst } from '../db/cursor.ts'
 import type { Prisma } from '../db/prisma.ts'
 import { messages, notFound } from '../errors.ts'
@@ -21,7 +23,6 @@ import {
   rotateSecret,
   testWebhook,
   type Webhook,
-  type WebhookServices,
 } from './webhooks.ts'
 
 const route = routesOf('Webhooks')
@@ -119,9 +120,10 @@ function webhookRoute<
   return route({ ...owners, aliases, ...declared } as Declared<P, Q, B>)
 }
 
-/** @param wake has committed deliveries sent at once. */
-export function webhookRoutes(services: WebhookServices & { wake: () => void }): Route[] {
-  const { prisma, wake } = services
+export function webhookRoutes(core: Core): Route[] {
+  const { config, prisma, operations } = core
+  const allowed = readDestinations(config.BERTH_WEBHOOK_ALLOW, 'BERTH_WEBHOOK_ALLOW')
+  const services = { ...core, allowed }
   return [
     webhookRoute({
       method: 'get',
@@ -226,7 +228,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       errors: [404, 409],
       async handle({ principal: { workspaceId }, params: { id } }) {
         const delivery = await testWebhook(prisma, workspaceId, id)
-        wake()
+        operations.wake()
         return { body: { data: toWholeDelivery(delivery) } }
       },
     }),
@@ -281,7 +283,7 @@ export function webhookRoutes(services: WebhookServices & { wake: () => void }):
       errors: [404, 409],
       async handle({ principal: { workspaceId }, params: { id, deliveryId } }) {
         const delivery = await redeliver(prisma, workspaceId, id, deliveryId)
-        wake()
+        operations.wake()
         return { body: { data: toWholeDelivery(delivery) } }
       },
     }),

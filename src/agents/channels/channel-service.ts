@@ -6,9 +6,9 @@ import { inTransaction, type PrismaClient, type Transaction } from '../../db/pri
 import type { Plan } from '../../db/statements/plan.ts'
 import { badRequest, forbidden, messages, notFound } from '../../errors.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
-import type { Encryption } from '../../lib/encryption.ts'
 import { enqueue, isRepeat } from '../../operations/enqueue.ts'
 import { type Agent, lockAgent } from '../agent.ts'
+import type { AgentServices } from '../agent-route.ts'
 import {
   type Channel,
   type ChannelChange,
@@ -32,10 +32,7 @@ export function requireChannels({ channels }: Pick<Plan, 'channels'>): void {
   if (!channels) throw forbidden(messages.channelsPlan, 'plan')
 }
 
-export interface ChannelServices {
-  prisma: PrismaClient
-  encryption: Encryption
-}
+type Services = Pick<AgentServices, 'prisma' | 'encryption'>
 
 /**
  * Saves a channel; fields that the change omits, including tokens, stay unchanged. A repeat under the same idempotency
@@ -45,7 +42,7 @@ export interface ChannelServices {
  *   it with, 422 if the idempotency key was used for another request.
  */
 export function saveChannel(
-  { prisma, encryption }: ChannelServices,
+  { prisma, encryption }: Services,
   agent: Agent,
   channel: Channel,
   change: ChannelChange,
@@ -68,7 +65,7 @@ export function saveChannel(
  * @returns the id of the restart.
  * @throws ApiError 404 if it is not configured.
  */
-export function removeChannel({ prisma }: ChannelServices, agent: Agent, channel: Channel): Promise<string> {
+export function removeChannel({ prisma }: Services, agent: Agent, channel: Channel): Promise<string> {
   return changeAgent(prisma, agent, async (tx) => {
     const { count } = await tx.agentChannel.deleteMany({ where: { agentId: agent.id, channel } })
     if (count === 0) throw notFound('The channel is not configured')

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { checkCustomDomain, checkSubdomain, orFault } from '../../domains/names.ts'
-import { Ownership } from '../../domains/ownership.ts'
 import { requirePlan } from '../../domains/verification.ts'
 import { badRequest } from '../../errors.ts'
 import { like } from '../../http/fields.ts'
@@ -27,9 +26,8 @@ const DOMAIN = `${DOMAINS}/:domainId`
 const params = z.object({ agentId: z.string(), domainId: pathId })
 
 /** Names that lead to an agent's ports (contract 4.3). */
-export function domainRoutes({ pool, prisma, config, bounds }: AgentServices): Route[] {
-  const ownership = new Ownership(config)
-  const services = { pool, prisma, ownership, bounds }
+export function domainRoutes(services: AgentServices): Route[] {
+  const { prisma, config, ownership } = services
   // The bare domain may have no address, because the wildcard is below it.
   const cnameTarget = (agentId: string) => `${agentId}.${config.BERTH_APP_DOMAIN}`
 

@@ -1,12 +1,11 @@
 import { z } from 'zod'
-import type { Pool } from '../../db/pool.ts'
 import { readPeriods, readTop } from '../../db/statements/analytics.ts'
 import { notFound } from '../../errors.ts'
 import { contentCid, like } from '../../http/fields.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { limit, text } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
-import type { GatewayService } from '../gateways/gateways.ts'
+import type { FileServices } from '../services.ts'
 import { countedReferrer, countedUserAgent } from './request-counts.ts'
 
 const route = routesOf('Analytics')
@@ -69,7 +68,7 @@ const COUNTING =
   'them are counted as `(other)`.'
 
 /** Routes that report what gateways have served, by content and by time. */
-export function analyticsRoutes(pool: Pool, gateways: GatewayService): Route[] {
+export function analyticsRoutes({ pool, gateways }: FileServices): Route[] {
   /** @throws ApiError 404 if the gateway is not the workspace's, 400 if the CID is invalid. */
   async function select(workspaceId: string, query: Selection) {
     const gateway = await gateways.findByName(query.gateway_domain.replace(/^https?:\/\//, ''))

@@ -1,10 +1,9 @@
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { inTransaction } from '../../db/prisma.ts'
-import { checkCustomDomain, type OwnDomains, orFault } from '../../domains/names.ts'
+import { checkCustomDomain, orFault } from '../../domains/names.ts'
 import {
   checkTxtRecord,
-  type DomainServices,
   isVerified,
   lookAtNew,
   requirePlan,
@@ -15,8 +14,8 @@ import { withExample } from '../../http/fields.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, oneOrMore, pathId, text } from '../../http/shapes.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
+import type { FileServices } from '../services.ts'
 import { customDomainRecord, DOMAIN_FIELDS, toDomainRecord } from './domain-records.ts'
-import type { GatewayService } from './gateways.ts'
 
 const route = routesOf('Gateways')
 const DOMAINS = '/v3/gateways/:id/custom_domain'
@@ -37,13 +36,8 @@ const newDomain = z
   .meta(oneOrMore('domain', 'custom_domain'))
 const success = { description: 'The domain.', body: z.object({ data: customDomainRecord }) }
 
-export interface DomainRouteServices extends DomainServices {
-  gateways: GatewayService
-  config: OwnDomains
-}
-
 /** Custom domains that lead to a gateway, proven in the same way as those of agents. */
-export function customDomainRoutes(services: DomainRouteServices): Route[] {
+export function customDomainRoutes(services: FileServices): Route[] {
   const { prisma, gateways, ownership, config } = services
 
   async function read(workspaceId: string, gatewayId: string, id: string) {

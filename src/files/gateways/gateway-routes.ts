@@ -8,8 +8,9 @@ import { like, timestamp, uuid } from '../../http/fields.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
 import { domainFault } from '../gateway-domain.ts'
+import type { FileServices } from '../services.ts'
 import { customDomainRecord, DOMAIN_FIELDS, type GatewayDomain, toDomainRecord } from './domain-records.ts'
-import { customDomainRoutes, type DomainRouteServices } from './domain-routes.ts'
+import { customDomainRoutes } from './domain-routes.ts'
 import { type GatewayService, hashToken } from './gateways.ts'
 import { pluginRoutes } from './plugin-routes.ts'
 import { serving, servingRoutes } from './serving-routes.ts'
@@ -74,7 +75,7 @@ interface GatewayRow {
 }
 
 /** Gateways, their plugins, access tokens and custom domains. */
-export function gatewayRoutes(services: DomainRouteServices): Route[] {
+export function gatewayRoutes(services: FileServices): Route[] {
   const { prisma, gateways, ownership } = services
   const row = ({ id, domain, createdAt, tokens, domains }: GatewayRow) => ({
     id,
@@ -102,7 +103,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
   })
   return [
     // Before the routes that have an id in place of `plugins`.
-    ...pluginRoutes(prisma, gateways),
+    ...pluginRoutes(services),
     route({
       method: 'post',
       path: '/v3/gateways',
@@ -200,7 +201,7 @@ export function gatewayRoutes(services: DomainRouteServices): Route[] {
         return { body: { data: null } }
       },
     }),
-    ...servingRoutes(prisma, gateways),
+    ...servingRoutes(services),
     ...tokenRoutes(prisma, gateways),
     ...customDomainRoutes(services),
   ]

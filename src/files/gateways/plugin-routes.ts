@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { like, uuid, withExample } from '../../http/fields.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { nothing, pathId } from '../../http/shapes.ts'
-import type { GatewayService } from './gateways.ts'
+import type { FileServices } from '../services.ts'
 
 const route = routesOf('Gateways')
 /**
@@ -49,7 +48,7 @@ const pluginId = z
   .pipe(z.number().max(999_999_999))
 
 /** Plugins of gateways: installing and removing them. */
-export function pluginRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
+export function pluginRoutes({ prisma, gateways }: FileServices): Route[] {
   const find = async (workspaceId: string, id: string) => {
     const found = await prisma.gateway.findFirst({ where: { id, workspaceId } })
     if (!found) throw notFound('There is no such gateway')

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { PrismaClient } from '../../db/prisma.ts'
 import { notFound } from '../../errors.ts'
 import { withExample } from '../../http/fields.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { oneOrMore, pathId } from '../../http/shapes.ts'
-import type { GatewayService } from './gateways.ts'
+import type { FileServices } from '../services.ts'
 
 const route = routesOf('Gateways')
 
@@ -17,7 +16,7 @@ export const serving = {
 }
 
 /** Lets the owner of a gateway choose what it serves. */
-export function servingRoutes(prisma: PrismaClient, gateways: GatewayService): Route[] {
+export function servingRoutes({ prisma, gateways }: FileServices): Route[] {
   const change = z
     .object({
       inner_cids: withExample(serving.inner_cids.optional(), true),

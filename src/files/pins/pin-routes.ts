@@ -8,10 +8,10 @@ import type { Asked } from '../../operations/operations.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { checkHostNodes, MAX_HOST_NODES } from '../host-nodes.ts'
 import { keyvalues } from '../keyvalues.ts'
-import { type RemovalServices, removal } from '../remove.ts'
+import { removal } from '../remove.ts'
+import type { FileServices } from '../services.ts'
 import type { Accepted } from './pin-inserts.ts'
 import { PIN_STATUSES, pinRecord } from './pin-record.ts'
-import type { PinService } from './pin-requests.ts'
 
 /** `POST /v3/files/public/pin_by_cid` (contract 4.1). */
 const pinRequest = z.object({
@@ -44,18 +44,11 @@ const pinPage = z.object({
   data: pageOf('jobs', pinRecord).shape.data.extend({ count: z.number().optional() }),
 })
 
-export interface PinRouteServices extends RemovalServices {
-  pins: PinService
-  /** Throws ApiError 507 while nothing new can be pinned. */
-  admitPin(): Promise<void>
-  allowPrivateHostNodes: boolean
-}
-
 const route = routesOf('Pin by CID')
 const NO_PIN = 'There is no such pin request'
 
-export function pinRoutes(services: PinRouteServices): Route[] {
-  const { pins, operations, admitPin, allowPrivateHostNodes } = services
+export function pinRoutes(services: FileServices): Route[] {
+  const { config, pins, operations, admitPin } = services
   /** The record of a started pin, after the wait that `Prefer` requests. */
   const answer = async ({ record, operationId }: Accepted, asked: Asked): Promise<RouteResponse> => {
     const { headers } = await operations.started('pin.add', operationId, { ...asked, waitMs: 0 })
@@ -82,7 +75,7 @@ export function pinRoutes(services: PinRouteServices): Route[] {
         if (!principal.plan.pinByCid) throw forbidden(messages.pinByCidPlan, 'plan')
         const cid = parseContentCid(body.cid)
         const hostNodes = body.host_nodes ?? []
-        checkHostNodes(hostNodes, 'host_nodes', allowPrivateHostNodes)
+        checkHostNodes(hostNodes, 'host_nodes', config.BERTH_ALLOW_PRIVATE_HOST_NODES)
         await admitPin()
         const accepted = await pins.accept(
           principal,

@@ -1,32 +1,18 @@
 /** The IPFS Pinning Service API 1.0.0, at `/psa`, as used by Kubo's `ipfs pin remote`. */
 import type { z } from 'zod'
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts'
-import type { Searches } from '../../db/searches.ts'
 import { findPin } from '../../db/statements/pins.ts'
 import { ApiError, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { coalesce } from '../../lib/coalesce.ts'
-import type { Operations } from '../../operations/operations.ts'
-import type { WorkerStatus } from '../../operations/worker-status.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
 import { insertPin, type NewPin } from '../pins/pin-inserts.ts'
-import type { PinService } from '../pins/pin-requests.ts'
 import { removeFile } from '../remove.ts'
+import type { FileServices } from '../services.ts'
 import { pickDelegates, readOrigins } from './hints.ts'
 import { listPins, toPinStatus } from './psa-pins.ts'
 import { pin, pinResults, pinStatus, pinsQuery, requestParams, type Status } from './psa-schema.ts'
-
-export interface PsaRouteServices {
-  pool: Pool
-  pins: PinService
-  workers: WorkerStatus
-  /** Throws ApiError 507 while nothing new can be pinned. */
-  admitPin(): Promise<void>
-  operations: Operations
-  searches: Searches
-  allowPrivateHostNodes: boolean
-}
 
 const route = routesOf('Pinning Service API')
 const PINS = '/psa/pins'
@@ -34,8 +20,8 @@ const ONE = '/psa/pins/:requestid'
 /** Kubo polls every half second for each pin that it waits for; workers write their addresses every five seconds. */
 const DELEGATES_MS = 2000
 
-export function psaRoutes(services: PsaRouteServices): Route[] {
-  const { pool, pins, workers, operations, searches, admitPin, allowPrivateHostNodes } = services
+export function psaRoutes(services: FileServices): Route[] {
+  const { config, pool, pins, workers, operations, searches, admitPin } = services
   const readDelegates = coalesce(DELEGATES_MS, async () => {
     const { ipfs } = await workers.read()
     return pickDelegates(ipfs?.addresses ?? [])
@@ -50,7 +36,7 @@ export function psaRoutes(services: PsaRouteServices): Route[] {
       name: body.name ?? null,
       groupId: null,
       keyvalues: body.meta ?? {},
-      hostNodes: readOrigins(body.origins ?? [], allowPrivateHostNodes),
+      hostNodes: readOrigins(body.origins ?? [], config.BERTH_ALLOW_PRIVATE_HOST_NODES),
       hostNodesOptional: true,
     }
   }

@@ -2,10 +2,8 @@ import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { badRequest, forbidden, messages } from '../../errors.ts'
 import { grants, type Principal, type Scope } from '../../http/principal.ts'
-import type { Bounds } from '../../lib/bounds.ts'
-import type { DiskReserve } from '../../lib/disk-reserve.ts'
-import type { Storages } from '../../storage/open.ts'
 import type { Network } from '../../storage/port.ts'
+import type { FileServices } from '../services.ts'
 import type { KeptFile } from './keep.ts'
 import type { Reservations } from './reservations.ts'
 
@@ -33,16 +31,12 @@ export interface UploadGrant {
   stillGood?(): Promise<void>
 }
 
-export interface UploadServices {
-  pool: Pool
+export interface UploadServices extends FileServices {
   /** Separate connections for transactions that wait for an IPFS node: a hanging node must not take all others. */
   keepPool: Pool
-  storages: Storages
   /** A folder for the bytes of uploads if their form specifies their handling only after the file. */
   spoolDir: string
-  bounds: Bounds
   reservations: Reservations
-  disk: DiskReserve
 }
 
 export interface ReceivedUpload extends KeptFile {

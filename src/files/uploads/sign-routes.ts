@@ -1,16 +1,13 @@
 /** Signed URLs: for uploads without a key, and links to private files; any holder can use them until they expire. */
 import { z } from 'zod'
-import type { PrismaClient } from '../../db/prisma.ts'
 import { badRequest, forbidden, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
-import type { RateLimiter } from '../../http/rate-limit.ts'
 import { transferOf } from '../../http/request-transfer.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { pathId } from '../../http/shapes.ts'
 import { canonicalCid, parseCid } from '../cid.ts'
-import type { GatewayService } from '../gateways/gateways.ts'
 import { PINNED } from '../held-content.ts'
-import type { UrlSigner } from '../signed-url.ts'
+import type { FileServices } from '../services.ts'
 import { uploadForm } from './fields.ts'
 import { checkNetwork, networkOfKey, UPLOAD_SCOPES, type UploadServices } from './grant.ts'
 import { receiveForm } from './receive.ts'
@@ -19,11 +16,9 @@ import { apiBase, type SignedUploads } from './signed-uploads.ts'
 import { isResumable, type ResumableUploads } from './tus-uploads.ts'
 import { RESUMABLE_BEGUN, toUploadRecord, uploadRecord } from './upload-routes.ts'
 
-export interface SignRouteServices extends UploadServices, LinkServices {
+interface SignRouteServices extends UploadServices {
   signedUploads: SignedUploads
   resumable: ResumableUploads
-  rateLimiter: RateLimiter
-  publicUrl: string | undefined
 }
 
 const route = routesOf('Uploads')
@@ -31,7 +26,7 @@ const route = routesOf('Uploads')
 const LOOK_S = 900
 
 export function signRoutes(services: SignRouteServices): Route[] {
-  const { signedUploads, resumable, rateLimiter, bounds, publicUrl } = services
+  const { config, signedUploads, resumable, rateLimiter, bounds } = services
   return [
     route({
       method: 'post',
@@ -48,7 +43,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
         const { url, method, date, expires } = body
         if (url === undefined) {
           checkNetwork({ network: networkOfKey(principal) }, body.network)
-          const signed = await signedUploads.create(principal, body, apiBase(req, publicUrl))
+          const signed = await signedUploads.create(principal, body, apiBase(req, config.PUBLIC_URL))
           return { body: { data: signed.href } }
         }
         if (networkOfKey(principal)) throw forbidden('Missing scope: org:files:write', 'missing_scope')
@@ -82,7 +77,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       success: { description: 'The signed URL.', body: signedUrl },
       errors: [404],
       async handle({ req, principal: { workspaceId }, params: { id } }) {
-        const link = await linkToLook(services, { workspaceId, id }, new URL(apiBase(req, publicUrl)))
+        const link = await linkToLook(services, { workspaceId, id }, new URL(apiBase(req, config.PUBLIC_URL)))
         return { headers: { 'cache-control': 'no-store' }, body: { data: link.href } }
       },
     }),
@@ -101,7 +96,7 @@ export function signRoutes(services: SignRouteServices): Route[] {
       otherSuccess: RESUMABLE_BEGUN,
       errors: [401, 403, 404, 408, 412, 413, 415, 503, 507],
       async handle({ req, res, params, signal }) {
-        const url = new URL(`${apiBase(req, publicUrl)}${req.originalUrl}`)
+        const url = new URL(`${apiBase(req, config.PUBLIC_URL)}${req.originalUrl}`)
         const caller = await signedUploads.resolve(url, params.network)
         // Counted separately from the key's own requests: strangers with a URL must not use those up.
         const { workspaceId, userId, plan } = caller.grant.uploader
@@ -124,19 +119,13 @@ export function signRoutes(services: SignRouteServices): Route[] {
   ]
 }
 
-interface LinkServices {
-  prisma: PrismaClient
-  gateways: GatewayService
-  signer: UrlSigner
-}
-
 /**
  * A short-lived link to view a private file.
  * @param base the URL of this API: gateways use its scheme and port.
  * @throws ApiError 404 if there is no such file, or no gateway.
  */
 async function linkToLook(
-  { prisma, gateways, signer }: LinkServices,
+  { prisma, gateways, signer }: FileServices,
   { workspaceId, id }: { workspaceId: string; id: string },
   base: URL,
 ): Promise<URL> {
@@ -158,7 +147,7 @@ async function linkToLook(
  * @throws ApiError 400 naming `url` if it is not such a URL, 404 if the gateway or the file is not the workspace's.
  */
 async function signLink(
-  { prisma, gateways, signer }: LinkServices,
+  { prisma, gateways, signer }: FileServices,
   workspaceId: string,
   { url: text, date, expires, method }: LinkRequest,
 ): Promise<URL> {

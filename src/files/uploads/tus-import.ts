@@ -1,23 +1,18 @@
 /** The end of a resumable upload: its bytes are stored and become a file. */
+
 import { createReadStream } from 'node:fs'
 import { isUniqueViolation } from '../../db/database-errors.ts'
-import type { Pool } from '../../db/pool.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError, badRequest } from '../../errors.ts'
-import type { Bounds } from '../../lib/bounds.ts'
-import type { Storages } from '../../storage/open.ts'
 import type { AddEntry } from '../../storage/port.ts'
 import { overUrlSize } from './allowance.ts'
 import { admitType } from './content-type.ts'
+import type { UploadServices } from './grant.ts'
 import { type KeptFile, keepContent, type StoredContent } from './keep.ts'
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
 import { importCar, release } from './upload-import.ts'
 
-interface Services {
-  keepPool: Pool
-  storages: Storages
-  bounds: Bounds
-}
+type Services = Pick<UploadServices, 'keepPool' | 'storages' | 'bounds'>
 
 const READ_BYTES = 262_144
 /** The type of a folder, as the store reports it. */

@@ -2,6 +2,7 @@
  * Resumable uploads (tus 1.0.0). The bytes of each upload are in a file; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
  * next request, and a process that dies loses nothing that was acknowledged.
  */
+
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { rm, stat, truncate, writeFile } from 'node:fs/promises'
@@ -9,22 +10,17 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
-import type { Pool } from '../../db/pool.ts'
-import type { PrismaClient } from '../../db/prisma.ts'
 import { readUsed } from '../../db/statements/uploads.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import { transferOf } from '../../http/request-transfer.ts'
-import type { Bounds } from '../../lib/bounds.ts'
-import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import { hasCode } from '../../lib/files.ts'
-import type { Logger } from '../../log.ts'
-import type { Storages } from '../../storage/open.ts'
 import { StorageError } from '../../storage/port.ts'
 import { requireGroup } from '../groups.ts'
 import { groupNotFound } from '../pins/pin-inserts.ts'
 import { Allowance, overPlanStorage } from './allowance.ts'
-import { publishQuotaReached, type Reservations } from './reservations.ts'
+import type { UploadServices } from './grant.ts'
+import { publishQuotaReached } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
 import {
   checkOffered,
@@ -51,20 +47,10 @@ import {
 } from './tus-rows.ts'
 import { type GrowingUpload, stored, writePiece } from './tus-write.ts'
 
-export interface ResumableUploadOptions {
-  pool: Pool
-  prisma: PrismaClient
-  keepPool: Pool
-  storages: Storages
-  bounds: Bounds
-  reservations: Reservations
-  disk: DiskReserve
+export interface ResumableUploadOptions extends UploadServices {
   /** Folder of the bytes, in files named after the uploads' ids; the same for every web process. */
   dir: string
   expiryMs: number
-  /** See `apiBase`. */
-  publicUrl: string | undefined
-  log: Logger
 }
 
 /** The id of an upload in its URL. */
@@ -102,7 +88,7 @@ export class ResumableUploads {
   ): Promise<void> {
     setHeaders(res)
     checkOffered(req)
-    const { pool, prisma, expiryMs, publicUrl } = this.#options
+    const { config, pool, prisma, expiryMs } = this.#options
     const length = readLength(req)
     const metadata = String(req.headers['upload-metadata'] ?? '')
     const details = readDetails(metadata, req.query[CID_VERSION_OPTION], grant)
@@ -140,7 +126,7 @@ export class ResumableUploads {
     else res.set('Upload-Expires', new Date(Date.now() + expiryMs).toUTCString())
     if (hasPiece(req)) res.set('Upload-Offset', `${received}`)
     res
-      .location(`${apiBase(req, publicUrl)}/v3/files/tus/${id}/${token}`)
+      .location(`${apiBase(req, config.PUBLIC_URL)}/v3/files/tus/${id}/${token}`)
       .status(201)
       .end()
   }

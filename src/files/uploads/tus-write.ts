@@ -1,26 +1,22 @@
 /** The bytes of a resumable upload: written into its file, within the plan's storage and the room on the disks. */
+
 import { createWriteStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import type { Request } from 'express'
 import { uuidv7 } from 'uuidv7'
-import type { Pool } from '../../db/pool.ts'
 import { countReceived } from '../../db/statements/uploads.ts'
 import { ApiError, unavailable } from '../../errors.ts'
 import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import { untilAborted } from '../../lib/signals.ts'
 import { overPlanStorage } from './allowance.ts'
-import type { Reservations } from './reservations.ts'
+import type { UploadServices } from './grant.ts'
 import { announcedBytes, boundIdle } from './tus-http.ts'
 import { mayNotUpload, type Upload } from './tus-rows.ts'
 
 export type GrowingUpload = Pick<Upload, 'id' | 'length' | 'uploader' | 'counted'>
 
-interface Services {
-  pool: Pool
-  reservations: Reservations
-  disk: DiskReserve
-}
+type Services = Pick<UploadServices, 'pool' | 'reservations' | 'disk'>
 
 /**
  * Writes the body into the file of an upload. Resolves to the number of received bytes of the upload.

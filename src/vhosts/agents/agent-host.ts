@@ -3,14 +3,12 @@
  * chat and for the log, and the agent's path routes.
  */
 import type { Request, RequestHandler } from 'express'
-import type { AgentAccess } from '../../agents/access.ts'
 import { type Connection, holdSocket } from '../../agents/connections.ts'
 import { messages, notFound, unauthorized } from '../../errors.ts'
 import { letPagesRead } from '../../http/methods.ts'
 import { authenticateRequest } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import { AGENT_ID } from '../../lib/agent-id.ts'
-import type { SiteDirectory } from '../apps/site.ts'
 import { requestHost } from '../hosts.ts'
 import {
   isNavigation,
@@ -22,16 +20,9 @@ import {
 } from './credential.ts'
 import { chatWithStranger } from './first-message-auth.ts'
 import { type Admitted, askGateway, UNTRUSTED_ANSWER } from './gateway-http.ts'
-import { answerRoute, findPage, type PageParts } from './page.ts'
+import { type AgentHostParts, answerRoute, findPage } from './page.ts'
 import { LogStream, openChat } from './sockets.ts'
 import { findSocketTarget, findTarget, gatewayMethods, type Target } from './targets.ts'
-
-export interface AgentHostParts extends PageParts {
-  /** BERTH_AGENT_DOMAIN. */
-  domain: string
-  access: AgentAccess
-  sites: SiteDirectory
-}
 
 /** Chatting makes the agent act, so it needs the write scope. */
 const SCOPE = 'org:agents:write'
@@ -40,7 +31,7 @@ const SCOPE = 'org:agents:write'
 export function agentHandler(parts: AgentHostParts): RequestHandler {
   return async (req, res, next) => {
     res.set(UNTRUSTED_ANSWER)
-    const agentId = requestHost(req).slice(0, -parts.domain.length - 1)
+    const agentId = requestHost(req).slice(0, -parts.config.BERTH_AGENT_DOMAIN.length - 1)
     const since = parts.connections.changeCount
     const site = AGENT_ID.test(agentId) ? await parts.sites.ofAgent(agentId) : undefined
     const { addresses, bounds } = parts.services

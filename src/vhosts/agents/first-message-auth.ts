@@ -5,7 +5,6 @@
 import type { Request, Response } from 'express'
 import { z } from 'zod'
 import { BROWSER_HEADER } from '../../../agentd/protocol.ts'
-import type { AgentAccess } from '../../agents/access.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type Connection, closeError } from '../../agents/connections.ts'
 import { type ApiError, unauthorized } from '../../errors.ts'
@@ -17,7 +16,7 @@ import { CLOSE, type CloseCode, textFrame } from '../../lib/net/websocket.ts'
 import { parseJson } from '../../lib/read.ts'
 import type { SocketBridge } from '../socket-bridge.ts'
 import { type FirstMessage, readFirstMessage } from './first-message.ts'
-import type { PageParts } from './page.ts'
+import type { AgentHostParts } from './page.ts'
 import { openChat } from './sockets.ts'
 
 const connectRequest = z.object({
@@ -29,7 +28,7 @@ const connectRequest = z.object({
 
 const NO_TOKEN = 'The first message is no connect request with the gateway token'
 
-type GreetingParts = Pick<PageParts, 'agentd' | 'services' | 'connections'> & { access: AgentAccess }
+type GreetingParts = Pick<AgentHostParts, 'agentd' | 'services' | 'connections' | 'access'>
 
 interface Stranger {
   agent: Agent

@@ -3,10 +3,11 @@
  * page there: browsers are redirected to a host with the same routes and nothing of Berth's.
  */
 import type { Request, Response } from 'express'
-import type { AgentdClient } from '../../agents/agentd-client.ts'
 import type { AgentConnections } from '../../agents/connections.ts'
+import { urlOf } from '../../agents/urls.ts'
 import type { RouteServices } from '../../http/route.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
+import type { AppParts } from '../apps/app-host.ts'
 import { passToPort, refuse } from '../apps/exchange.ts'
 import { findRoute, type Site, type SiteRoute } from '../apps/site.ts'
 import { readVisit } from '../apps/token.ts'
@@ -33,14 +34,8 @@ export function findPage(
   return target && path !== '/' && route?.pathPrefix === '/' ? undefined : route
 }
 
-export interface PageParts {
-  /** Whether browsers use https, whatever protocol the last proxy uses. */
-  isSecure: boolean
-  agentd: AgentdClient
+export interface AgentHostParts extends AppParts {
   services: RouteServices
-  connections: AgentConnections
-  /** URL at which an agent's path routes are shown as pages, without a trailing slash. */
-  pagesUrl(agentId: string): string
 }
 
 /**
@@ -49,7 +44,7 @@ export interface PageParts {
  * @param since {@link AgentConnections.changeCount}, before anything was checked.
  */
 export async function answerRoute(
-  { agentd, connections, services: { bounds }, pagesUrl, isSecure }: PageParts,
+  { agentd, connections, bounds, config, isSecure }: AgentHostParts,
   { agent, route, since }: { agent: Site['agent']; route: SiteRoute; since: number },
   req: Request,
   res: Response,
@@ -57,7 +52,7 @@ export async function answerRoute(
   if (isNavigation(req))
     return void res
       .status(307)
-      .set('Location', `${pagesUrl(agent.agentId)}${req.url}`)
+      .set('Location', `${urlOf(config, `${agent.agentId}.${config.BERTH_APP_DOMAIN}`)}${req.url}`)
       .end()
   for (const name of ['Cache-Control', 'Content-Security-Policy', 'Cross-Origin-Resource-Policy'])
     res.removeHeader(name)

@@ -4,13 +4,9 @@
  */
 import type { Request, RequestHandler, Response } from 'express'
 import { findAgent } from '../../agents/agent.ts'
-import type { AgentdClient } from '../../agents/agentd-client.ts'
-import type { AgentConnections } from '../../agents/connections.ts'
-import type { Pool } from '../../db/pool.ts'
+import type { AgentServices } from '../../agents/agent-route.ts'
 import { mayBeCustom } from '../../domains/names.ts'
 import { notFound, unauthorized } from '../../errors.ts'
-import type { AddressLimits } from '../../http/address-limits.ts'
-import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { isNavigation, refuseEmbedded, refuseForeign, showWithCookie } from '../agents/credential.ts'
 import { orNothing, requestHost } from '../hosts.ts'
@@ -18,23 +14,16 @@ import { passToPort, refuse } from './exchange.ts'
 import { findRoute, type Site, type SiteDirectory } from './site.ts'
 import { readVisit } from './token.ts'
 
-export interface AppParts {
-  /** BERTH_APP_DOMAIN. */
-  domain: string
+export interface AppParts extends AgentServices {
   /** Whether browsers use https, whatever protocol the last proxy uses. */
   isSecure: boolean
-  pool: Pool
-  agentd: AgentdClient
-  connections: AgentConnections
-  bounds: Bounds
-  addresses: AddressLimits
   sites: SiteDirectory
 }
 
 /** Handles every request for a host below BERTH_APP_DOMAIN. */
 export function appHandler(parts: AppParts): RequestHandler {
   return async (req, res) => {
-    const label = requestHost(req).slice(0, -parts.domain.length - 1)
+    const label = requestHost(req).slice(0, -parts.config.BERTH_APP_DOMAIN.length - 1)
     const since = parts.connections.changeCount
     try {
       parts.addresses.countRequest(req)

@@ -3,21 +3,17 @@
  * content, from local blocks: no request uses the network.
  */
 import type { Request, RequestHandler, Response } from 'express'
-import type { Pool } from '../../db/pool.ts'
 import { ApiError, badRequest, notFound } from '../../errors.ts'
 import type { RequestCounts } from '../../files/analytics/request-counts.ts'
 import { canonicalCid, parseCid } from '../../files/cid.ts'
-import type { Gateway, GatewayService } from '../../files/gateways/gateways.ts'
-import type { UrlSigner } from '../../files/signed-url.ts'
-import type { AddressLimits } from '../../http/address-limits.ts'
+import type { Gateway } from '../../files/gateways/gateways.ts'
+import type { FileServices } from '../../files/services.ts'
 import { abortOnDisconnect } from '../../http/disconnect.ts'
 import { transferOf } from '../../http/request-transfer.ts'
-import type { Bounds } from '../../lib/bounds.ts'
 import { clientAddress } from '../../lib/net/ip-address.ts'
 import { cachingBlocks } from '../../storage/block-cache.ts'
 import { isLeafCodec } from '../../storage/dag/codecs.ts'
 import { InnerCids } from '../../storage/dag/inner-cids.ts'
-import type { Storages } from '../../storage/open.ts'
 import { orNothing, requestHost } from '../hosts.ts'
 import { checkSignature, checkToken } from './access.ts'
 import { type ContentPath, checkLabel, findServed, parseContentPath } from './content.ts'
@@ -27,13 +23,7 @@ import type { Images } from './images/images.ts'
 import { KeptLookups } from './kept.ts'
 import { sendServed } from './serve.ts'
 
-export interface GatewayParts {
-  pool: Pool
-  gateways: GatewayService
-  signer: UrlSigner
-  storages: Storages
-  bounds: Bounds
-  addresses: AddressLimits
+export interface GatewayParts extends FileServices {
   /** Undefined if nothing is counted. */
   counts: RequestCounts | undefined
   images: Images

@@ -1,10 +1,14 @@
-/** Every route of agents; each resource has its own folder. */
-
+import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import type { Core } from '../core.ts'
+import { OpenCalls } from '../http/open-calls.ts'
 import type { Route } from '../http/route.ts'
+import { AgentAccess } from './access.ts'
 import type { AgentServices } from './agent-route.ts'
+import { AgentdClient } from './agentd-client.ts'
 import { channelRoutes } from './channels/channel-routes.ts'
 import { clawhubRoutes } from './clawhub/clawhub-routes.ts'
 import { agentConfigRoutes } from './config/config-routes.ts'
+import { AgentConnections, readValidFingerprints } from './connections.ts'
 import { consoleRoutes } from './console/console-routes.ts'
 import { conversationRoutes } from './conversations/conversation-routes.ts'
 import { deviceRoutes } from './devices/device-routes.ts'
@@ -26,8 +30,30 @@ import { templateRoutes } from './templates/template-routes.ts'
 import { tokenRoutes } from './tokens/token-routes.ts'
 import { usageRoutes } from './usage/usage-routes.ts'
 
-export function agentRoutes(services: AgentServices): Route[] {
-  return [
+export interface Agents {
+  services: AgentServices
+  calls: OpenCalls
+  routes: Route[]
+}
+
+/** Agents, the tunnels to them, and the calls that end when their credential does. */
+export function openAgents(core: Core): Agents {
+  const { config, pool, signingKeys, notifications, parts, registry, log } = core
+  const agentd = new AgentdClient(loadAgentProxy(config))
+  parts.add('tunnels to agents', () => agentd.close())
+  const calls = new OpenCalls({
+    readValidFingerprints: (grounds) => readValidFingerprints(pool, grounds),
+    notifications,
+    log,
+  })
+  parts.add('checks of what is open', () => calls.close())
+  const services: AgentServices = {
+    ...core,
+    access: new AgentAccess({ pool, signingKeys, platformScope: config.BERTH_PLATFORM_TOKEN_SCOPE }),
+    agentd,
+    connections: new AgentConnections({ calls, registry }),
+  }
+  const routes = [
     // `/v0/agents/engines`, `/v0/agents/models` and `/v0/agents/usage` must come before `/v0/agents/:agentId`.
     ...runRoutes(services),
     ...modelRoutes(services),
@@ -54,4 +80,5 @@ export function agentRoutes(services: AgentServices): Route[] {
     ...domainRoutes(services),
     ...issueRoutes(),
   ]
+  return { services, calls, routes }
 }

@@ -1,0 +1,51 @@
+import type { Core } from '../core.ts'
+import type { Route } from '../http/route.ts'
+import { Authenticator } from './authenticator.ts'
+import { feedbackRoutes } from './feedback-routes.ts'
+import { identityRoutes } from './identity-routes.ts'
+import { invitationRoutes } from './invitation-routes.ts'
+import { keyRoutes } from './key-routes.ts'
+import { KeyService } from './keys.ts'
+import { memberRoutes } from './member-routes.ts'
+import { openIdProvider } from './openid-provider.ts'
+import { passkeyRoutes } from './passkey-routes.ts'
+import type { AccountServices } from './services.ts'
+import { sessionRoutes } from './session-routes.ts'
+import { workspaceKeyRoutes } from './workspace-key-routes.ts'
+import { workspaceRoutes } from './workspace-routes.ts'
+
+const KEY_USES_MS = 2000
+
+export interface Accounts {
+  authenticator: Authenticator
+  services: AccountServices
+  routes: Route[]
+}
+
+/** Workspaces, members, API keys and sign-in. */
+export function openAccounts(core: Core): Accounts {
+  const { config, pool, prisma, signingKeys, notifications, parts } = core
+  const idleSeconds = config.BERTH_SESSIONS.idleHours * 3600
+  const authenticator = new Authenticator(pool, signingKeys, notifications, idleSeconds)
+  const flush = () => authenticator.uses.flush()
+  // It stops after the server, so that the last requests are included.
+  parts.addLoop('uses of keys', KEY_USES_MS, flush, flush)
+  const services: AccountServices = {
+    ...core,
+    keys: new KeyService(prisma, signingKeys[0]),
+    forgetKeys: () => authenticator.forgetKeys(),
+    provider: openIdProvider(config),
+  }
+  const routes = [
+    ...keyRoutes(services),
+    ...workspaceRoutes(services),
+    ...memberRoutes(services),
+    ...invitationRoutes(services),
+    ...workspaceKeyRoutes(services),
+    ...sessionRoutes(services),
+    ...passkeyRoutes(services),
+    ...identityRoutes(services),
+    ...feedbackRoutes(services),
+  ]
+  return { authenticator, services, routes }
+}
