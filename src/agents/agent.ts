@@ -81,7 +81,7 @@ export const NAMES = names.keyof().options
 export const givenNames = (from: { [name in keyof Names]?: Names[name] | undefined }): Partial<Names> =>
   Object.fromEntries(NAMES.filter((name) => from[name] !== undefined).map((name) => [name, from[name]]))
 
-export const gatewayToken = like('5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77')
+const gatewayToken = like('5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77')
 
 /** The agent as clients see it. */
 export const agentRecord = z.object({
