@@ -57,7 +57,7 @@ Each \`web\` process counts requests without a key, and those with an invalid ke
 
 ## Former settings
 
-Berth refuses to start with one of these, and names the replacement.
+Berth refuses to start with one of these, and names the replacement. Two settings changed: \`BERTH_ENGINE_VERSIONS\` begins with the version of new agents, and \`BERTH_SNAPSHOT_KEEP=50\` is \`BERTH_SNAPSHOT_KEEP=newest=50\`.
 
 | Former setting | Replacement |
 |---|---|

@@ -1,5 +1,5 @@
 /** Which settings the stack of docker-compose.yml leaves to its operator: all except these. */
-import type { Config } from '../src/config.ts'
+import { type Config, REPLACED } from '../src/config.ts'
 import { kubernetesSettings } from '../src/kubernetes-settings.ts'
 import { settings } from '../src/settings.ts'
 
@@ -43,7 +43,6 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_WEB_URL: 'for several agent proxies; the stack has one',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
   BERTH_BACKUP_DIR: 'the service `berth` makes backups, because no role has everything they need',
-  BERTH_INTERVALS: 'backups=for BERTH_BACKUP_DIR',
   BERTH_BACKUP_KEEP: 'for BERTH_BACKUP_DIR; `berth backup` has --keep',
   BERTH_S3_PATH_STYLE: 'only for the service `berth`, which makes backups',
   BERTH_BACKUP_PASSPHRASE: 'only for the service `berth`, which makes backups',
@@ -65,10 +64,13 @@ export const OWN_DEFAULT: Partial<Record<Setting, string>> = {
 
 const MADE = /(\n {2}# Made by `npm run docs:settings`\.\n)[\s\S]*?(\n {2}# End of what is made\.\n)/
 
+/** Former settings that an operator may still have in `.env`: the roles refuse them and name the replacement. */
+export const FORMER = Object.keys(REPLACED).filter((name) => /^BERTH_(?!KUBERNETES_)/.test(name))
+
 /** docker-compose.yml, with each setting that all roles take from the operator in its `x-settings`. */
 export function withSettings(stack: string): string {
   const own: object = { ...FIXED, ...OF_ROLES, ...OWN_DEFAULT }
-  const names = Object.keys(settings.shape).filter((name) => !(name in own))
+  const names = [...Object.keys(settings.shape).filter((name) => !(name in own)), ...FORMER]
   return stack.replace(
     MADE,
     (_, begin, end) => `${begin}${names.map((name) => `  ${name}:`).join('\n')}${end}`,

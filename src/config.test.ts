@@ -31,7 +31,7 @@ describe('configuration', () => {
     BERTH_KUBERNETES_POD: 'hostNetwork: true',
     BERTH_KUBERNETES_PROXY: 'networks: [10.0.0.4]',
     BERTH_RETENTION: 'analytics=',
-    BERTH_TLS_ASK: '127.0.0.1',
+    BERTH_TLS_ASK: 'fe80::1',
     BERTH_OIDC_ISSUER: 'http://id.example.com',
     BERTH_OIDC_JOIN: 'example.com:owner:default',
   }

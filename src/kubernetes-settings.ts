@@ -26,7 +26,10 @@ const podTemplate = z.strictObject({
 export type PodTemplate = z.infer<typeof podTemplate>
 
 const proxyPeers = z.strictObject({
-  labels: z.record(z.string(), z.string()).default({ app: 'berth-agent-proxy' }),
+  labels: z
+    .record(z.string(), z.string())
+    .refine((labels) => Object.keys(labels).length > 0, 'must not be empty')
+    .default({ app: 'berth-agent-proxy' }),
   namespace: name.exactOptional(),
   networks: z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks like 10.0.0.4/32')).default([]),
 })

@@ -30,7 +30,7 @@ export const networks = list.refine(
 )
 /** A port, or `host:port`; the host defaults to loopback. */
 export const address = text.transform((value, context) => {
-  const [, host = '127.0.0.1', port = ''] = /^(?:(.+):)?(\d{1,5})$/.exec(value) ?? []
+  const [, host = '127.0.0.1', port = ''] = /^(?:([^:]+|\[.+\]):)?(\d{1,5})$/.exec(value) ?? []
   if (port && Number(port) <= 65_535) return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
   context.addIssue('must be a port, or host:port')
   return z.NEVER

@@ -225,7 +225,7 @@ berth.command('doctor').description('check each component and advise on problems
 try {
   await berth.parseAsync()
 } catch (error) {
-  const expected = [ApiError, BackupError, ConfigError, SandboxError, DatabaseAwayError, SandboxError].some(
+  const expected = [ApiError, BackupError, ConfigError, SandboxError, DatabaseAwayError].some(
     (type) => error instanceof type,
   )
   if (!expected) throw error

@@ -6,7 +6,14 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { parse } from 'yaml'
-import { FIXED, OF_ROLES, OWN_DEFAULT, type Setting, withSettings } from '../../scripts/stack-settings.ts'
+import {
+  FIXED,
+  FORMER,
+  OF_ROLES,
+  OWN_DEFAULT,
+  type Setting,
+  withSettings,
+} from '../../scripts/stack-settings.ts'
 import { loadConfig } from '../../src/config.ts'
 import { SECRETS, settings } from '../../src/settings.ts'
 
@@ -48,6 +55,11 @@ for (const { name: role, environment } of roles) {
     assert.deepEqual(lost, [])
   })
 
+  it(`${role} gets former settings too, so that it can refuse them`, () => {
+    const lost = FORMER.filter((name) => resolve(environment, { [name]: 'mine' })[name] !== 'mine')
+    assert.deepEqual(lost, [])
+  })
+
   it(`${role} has the defaults of docs/settings.md if nothing is set`, () => {
     const unset = resolve(environment, {})
     const changed = settable.filter((name) => {
@@ -65,7 +77,7 @@ for (const { name: role, environment } of roles) {
 
   it(`${role} gets only settings`, () => {
     const files = SECRETS.map((name) => `${name}_FILE`)
-    const known = new Set<string>([...names, ...files, 'NODE_EXTRA_CA_CERTS'])
+    const known = new Set<string>([...names, ...FORMER, ...files, 'NODE_EXTRA_CA_CERTS'])
     // NODE_EXTRA_CA_CERTS belongs to Node. npm's names are in lower case.
     assert.deepEqual(
       Object.keys(environment).filter((name) => /^[A-Z]/.test(name) && !known.has(name)),

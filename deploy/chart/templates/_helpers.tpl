@@ -70,8 +70,8 @@ capabilities: { drop: [ALL] }
 - { name: BERTH_KUBERNETES_NAMESPACE, value: {{ .Values.agents.namespace }} }
 - name: BERTH_KUBERNETES_PROXY
   value: |
-    namespace: {{ .Release.Namespace }}
-    labels: { app.kubernetes.io/instance: {{ .Release.Name }}, app.kubernetes.io/component: agent-proxy }
+    namespace: {{ .Release.Namespace | quote }}
+    labels: { app.kubernetes.io/instance: {{ .Release.Name | quote }}, app.kubernetes.io/component: agent-proxy }
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - { name: {{ $name }}, value: {{ $value | quote }} }

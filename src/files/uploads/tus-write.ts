@@ -1,5 +1,6 @@
 /** The bytes of a resumable upload: written into its file, within the plan's storage and the room on the disks. */
 
+import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
@@ -50,7 +51,11 @@ export async function writePiece(
       yield chunk
     }
   }
-  const write = () => pipeline(admitted, createWriteStream(path, { flags: 'r+', start: offset }))
+  const write = async () => {
+    const file = createWriteStream(path, { flags: 'r+', start: offset })
+    // A pipeline that fails does not wait for the write under way, which must end before the lease does.
+    await pipeline(admitted, file).finally(() => file.closed || once(file, 'close'))
+  }
   await withRoom(services, upload, bytes, () => boundIdle(req, () => stored(disk, write())))
   return received
 }

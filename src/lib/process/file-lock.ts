@@ -51,8 +51,7 @@ export async function withLock<T>(
   }
 }
 
-/** Takes the lock once its holder releases it. See {@link tryLock} and {@link withLock}. */
-export async function waitForLock(
+async function waitForLock(
   path: string,
   { onLine, signal }: Parameters<typeof withLock>[1],
 ): Promise<() => void> {

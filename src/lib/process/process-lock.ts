@@ -4,7 +4,8 @@
  */
 import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readIfExists, replaceFile } from '../files.ts'
+import { ConfigError } from '../../errors.ts'
+import { readIfExists, removeLeftovers, replaceFile } from '../files.ts'
 import { parseJson } from '../read.ts'
 import { tryLock } from './file-lock.ts'
 import { isAlive, type ProcessIdentity, processIdentity } from './process-identity.ts'
@@ -39,7 +40,7 @@ const UNNAMED_LIMIT_MS = 5000
 
 /**
  * Takes the lock; that of a dead process is free. Keep the result until `release` (a garbage-collected lock ends).
- * @throws AlreadyRunning if a living process holds it.
+ * @throws AlreadyRunning if a living process holds it, ConfigError if one does that this process cannot see.
  */
 export async function acquireLock(path: string): Promise<ProcessLock> {
   const self = await processIdentity(process.pid)
@@ -47,6 +48,7 @@ export async function acquireLock(path: string): Promise<ProcessLock> {
   const holder: LockHolder = { ...self, startedAt: new Date().toISOString(), url: null }
   const write = (url: string | null) => replaceFile(path, `${JSON.stringify({ ...holder, url })}\n`, 0o600)
   const unlock = await take(path)
+  await removeLeftovers(path, 60_000).catch(() => {})
   try {
     await write(null)
   } catch (error) {
@@ -74,7 +76,10 @@ async function take(path: string): Promise<() => void> {
     if (unlock && !other) return unlock
     unlock?.()
     if (other) throw new AlreadyRunning(other)
-    if (performance.now() > deadline) throw new Error(`an unknown process has locked ${path}.mutex`)
+    if (performance.now() > deadline)
+      throw new ConfigError(
+        `${path}.mutex: a process that this one cannot see, as in another container, holds it`,
+      )
     await sleep(10)
   }
 }

@@ -2,11 +2,12 @@
 import { existsSync } from 'node:fs'
 import { chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readPlainFile } from '../../../agentd/plain-file.ts'
 import { SandboxError } from '../../errors.ts'
 import { hasCode, readIfExists, replaceFile } from '../../lib/files.ts'
-import { waitForLock } from '../../lib/process/file-lock.ts'
 import type { ProcessIdentity } from '../../lib/process/process-identity.ts'
+import { AlreadyRunning, acquireLock, type ProcessLock } from '../../lib/process/process-lock.ts'
 import { type RunAs, run } from '../../lib/process/system-user.ts'
 import type { SandboxSpec } from '../port.ts'
 
@@ -44,6 +45,7 @@ export interface AgentPaths {
 }
 
 const LOCK_LIMIT_MS = 60_000
+const LOCK_POLL_MS = 20
 const READY_BYTES = 1024
 const REMOVE_LIMIT_MS = 300_000
 
@@ -139,17 +141,25 @@ export async function holding<T>(
 ): Promise<T> {
   const folder = join(agentsDir, '.locks')
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const limit = AbortSignal.timeout(LOCK_LIMIT_MS)
-  // Up to 0.3.0, the files had no ending, and content.
-  const path = join(folder, `${name}.mutex`)
-  const release = await waitForLock(path, {
-    signal: AbortSignal.any([limit, ...(signal ? [signal] : [])]),
-  }).catch((error) => {
-    throw limit.aborted ? new SandboxError('internal', `another process holds ${path}`) : error
-  })
+  const lock = await waitForLock(join(folder, name), signal)
   try {
     return await work()
   } finally {
-    release()
+    await lock.release()
+  }
+}
+
+async function waitForLock(path: string, signal: AbortSignal | undefined): Promise<ProcessLock> {
+  const deadline = performance.now() + LOCK_LIMIT_MS
+  for (;;) {
+    signal?.throwIfAborted()
+    try {
+      return await acquireLock(path)
+    } catch (error) {
+      if (!(error instanceof AlreadyRunning)) throw error
+      if (performance.now() > deadline)
+        throw new SandboxError('internal', `process ${error.holder.pid} holds ${path}`)
+      await sleep(LOCK_POLL_MS)
+    }
   }
 }
