@@ -75,7 +75,7 @@ export async function allProcesses(): Promise<number[]> {
   return names.filter((name) => /^\d+$/.test(name)).map(Number)
 }
 
-/** What the kernel reports about a process. */
+/** The kernel's data on a process. */
 export interface ProcessEntry {
   pid: number
   /** True if it has ended, and only waits for its parent. */

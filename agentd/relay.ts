@@ -124,7 +124,7 @@ export function switchingProtocols(protocol: string, headers: string[] = []): Bu
 const KEEP_ALIVE_MS = 60_000
 
 export interface JoinOptions {
-  /** What the client sends, if something changes it on the way. */
+  /** The source of bytes from the client, if something reads them first. */
   from?: Readable
   /** Maximum time without a byte. Default: no limit. */
   idleMs?: number

@@ -23,7 +23,7 @@ export interface Page<T> {
   next: string
 }
 
-/** What a list is ordered by; a page token is the last item's place in base64. */
+/** The order of a list; a page token is the last item's place in base64. */
 interface Order<T> {
   placeOf(item: T): string
   isPlace?(text: string): boolean

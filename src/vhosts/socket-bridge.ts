@@ -31,7 +31,7 @@ export interface BridgeRequest {
   signal: AbortSignal
 }
 
-/** What both sides agreed on. */
+/** Headers for the terms of the WebSocket that both sides agreed on. */
 const AGREED = /^sec-websocket-(accept|protocol|extensions)$/
 
 /**

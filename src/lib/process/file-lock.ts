@@ -12,8 +12,8 @@ const SQLITE_BUSY = 5
  * Takes the lock of a file. The file is created if it does not exist, and stays, empty.
  *
  * It is a kernel lock, which ends with its holder. Containers that share a folder do not see each other's processes, so
- * a file that names its holder could belong to a dead process, and an old heartbeat, as of `proper-lockfile`, may come
- * from a paused one. SQLite takes the lock, because Node has no API for it, and other packages with one are compiled.
+ * a file that names its holder could belong to a dead process. An old heartbeat, as of `proper-lockfile`, may come from
+ * a paused one. SQLite takes the lock, because Node has no API for it, and other packages with one are compiled.
  *
  * @returns a function that releases the lock; keep it until then (a garbage-collected lock ends). Null if the lock is
  *   held, by this process or another.
