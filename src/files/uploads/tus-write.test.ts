@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { test } from 'node:test'
+import type { Request } from 'express'
+import { writePiece } from './tus-write.ts'
+
+test('a piece that ends early returns only after its last write', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'berth-piece-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const path = join(dir, 'upload')
+  await writeFile(path, '')
+  const { write } = fs
+  const yields = new AbortController()
+  t.mock.method(fs, 'write', (...args: Parameters<typeof write>) => {
+    yields.abort(new Error('another request wants the upload'))
+    setTimeout(() => write(...args), 200)
+  })
+  const headers = { 'content-length': '10' }
+  const req = Object.assign(new PassThrough(), { headers, setTimeout() {} })
+  const services = { pool: {}, reservations: {}, disk: { admit: async () => {} } } as never
+  const uploader = { workspaceId: 'w', plan: { storageBytes: null } }
+  const upload = { id: 'u', length: 10, uploader, counted: 0, path } as never
+  const piece = writePiece(services, req as unknown as Request, upload, 0, [yields.signal])
+  ;req.write('12345')
+  await assert.rejects(piece, { status: 503 })
+  assert.equal(await readFile(path, 'utf8'), '12345')
+})
