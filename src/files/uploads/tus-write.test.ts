@@ -25,7 +25,7 @@ test('a piece that ends early returns only after its last write', async (t) => {
   const uploader = { workspaceId: 'w', plan: { storageBytes: null } }
   const upload = { id: 'u', length: 10, uploader, counted: 0, path } as never
   const piece = writePiece(services, req as unknown as Request, upload, 0, [yields.signal])
-  ;req.write('12345')
+  req.write('12345')
   await assert.rejects(piece, { status: 503 })
   assert.equal(await readFile(path, 'utf8'), '12345')
 })
