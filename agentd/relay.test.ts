@@ -19,7 +19,7 @@ import {
   switchingProtocols,
 } from './relay.ts'
 
-/** A message with these headers, as Node has it. */
+/** A message with these headers, as Node parses it. */
 function message(...rawHeaders: [name: string, value: string][]) {
   const headers: Record<string, string> = {}
   for (const [name, value] of rawHeaders) {
