@@ -76,7 +76,7 @@ export class Gateway implements GatewayHandle {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#env = agentEnvironment(options.config, options.paths, {})
+    this.#env = agentEnvironment(options.config, options.paths, { env: {} })
   }
 
   get port(): number {
@@ -161,12 +161,14 @@ export class Gateway implements GatewayHandle {
     this.#token = request.gatewayToken
     // agentd chooses the port: several agents on one machine cannot share one.
     this.#ownedConfig = override(onThisMachine(paths, request.ownedConfig), { gateway: { port: this.port } })
+    const { proxyCredential, gatewayToken } = request
     this.#env = agentEnvironment(config, paths, {
-      ...request.env,
-      OPENCLAW_GATEWAY_TOKEN: request.gatewayToken,
+      env: { ...request.env, OPENCLAW_GATEWAY_TOKEN: gatewayToken },
+      proxyCredential,
     })
     const before = this.#secrets
-    this.#secrets = [request.gatewayToken, ...secretValues(request.env), ...secretsOf(request.ownedConfig)]
+    this.#secrets = [gatewayToken, ...secretValues(request.env), ...secretsOf(request.ownedConfig)]
+    if (proxyCredential) this.#secrets.push(proxyCredential)
     log.hide([...this.#secrets, ...before])
   }
 

@@ -39,6 +39,22 @@ test('default values fill only missing keys', () => {
   assert.deepEqual(fill({ a: 'a text' }, { a: { b: 1 } }), { a: 'a text' })
 })
 
+test('providers lead to the model gateway only as long as a start says so', async (t) => {
+  const { write, read } = await newHome(t)
+  const headers = { 'berth-gateway': '1' }
+  const ours = (id: string) => ({ baseUrl: `http://gateway/${id}`, headers, timeoutSeconds: 600 })
+  const theirs = { baseUrl: 'http://mine', apiKey: 'k', models: [] }
+  await write(
+    { models: { providers: { openai: ours('openai'), xai: ours('xai') } } },
+    { models: { providers: { openai: { models: [] }, xai: { models: [{ id: 'own' }] }, mine: theirs } } },
+  )
+  await write({ models: { providers: { xai: ours('moved') } } })
+  const both = (await read()).models.providers
+  assert.deepEqual(both, { xai: { models: [{ id: 'own' }], ...ours('moved') }, mine: theirs })
+  await write({})
+  assert.deepEqual((await read()).models.providers, { xai: { models: [{ id: 'own' }] }, mine: theirs })
+})
+
 test('a key that reaches prototypes is left out', () => {
   const bad = JSON.parse(
     '{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}',

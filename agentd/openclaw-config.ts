@@ -4,6 +4,7 @@ import { makeFolders } from './folders.ts'
 import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
 import { NotPlain, readPlainFile, replaceFile } from './plain-file.ts'
+import { GATEWAY_MARK } from './protocol.ts'
 
 /** The engine's own configs take kilobytes. */
 const CONFIG_BYTES = 8_388_608
@@ -29,11 +30,34 @@ export async function writeConfig(
 ): Promise<void> {
   const text = await readConfig(paths.configFile)
   const before = text === undefined ? {} : parseConfig(text, engineDir)
-  const after = override(fill(before, defaults), owned)
+  const after = override(fill(withoutGateway(before), defaults), owned)
   const wanted = `${JSON.stringify(after, null, 2)}\n`
   if (wanted === text) return
   await makeFolders(dirname(paths.configFile))
   await replaceConfig(paths.configFile, wanted)
+}
+
+/** What leads a provider to the model gateway; everything else in its entry belongs to the agent's owner. */
+const GATEWAY_KEYS = ['baseUrl', 'apiKey', 'auth', 'api', 'timeoutSeconds', 'headers']
+
+/**
+ * Removes what an earlier start wrote to lead providers to the model gateway: their keys may be detached, and the
+ * gateway's address may have changed. Models and headers that the owner added stay.
+ */
+function withoutGateway(config: Json): Json {
+  const { models } = config
+  if (!isObject(models) || !isObject(models.providers)) return config
+  const providers = { ...models.providers }
+  for (const [id, provider] of Object.entries(providers)) {
+    if (!isObject(provider) || !isObject(provider.headers) || !(GATEWAY_MARK in provider.headers)) continue
+    const { [GATEWAY_MARK]: _mark, ...headers } = provider.headers
+    const own = Object.entries(provider).filter(([key]) => !GATEWAY_KEYS.includes(key))
+    if (Object.keys(headers).length > 0) own.push(['headers', headers])
+    if (own.some(([, value]) => !Array.isArray(value) || value.length > 0))
+      providers[id] = Object.fromEntries(own)
+    else delete providers[id]
+  }
+  return { ...config, models: { ...models, providers } }
 }
 
 /** The settings file of the engine's main agent, below the engine's state. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { apiPath, type Paths } from './paths.ts'
-import type { AgentdConfig, LogLine } from './protocol.ts'
+import type { AgentdConfig, LogLine, StartRequest } from './protocol.ts'
 
 /**
  * The engine's exit code for a configuration or a state that it refuses. A busy machine can be the cause: the engine
@@ -19,11 +19,7 @@ const PROBE_BYTES = 65_536
  */
 const INHERITED = [
   'HOSTNAME',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
   'NO_PROXY',
-  'http_proxy',
-  'https_proxy',
   'no_proxy',
   'NODE_USE_ENV_PROXY',
   'NODE_EXTRA_CA_CERTS',
@@ -35,6 +31,11 @@ const INHERITED = [
   // The process driver uses it to find the rest of a sandbox.
   'BERTH_SANDBOX',
 ]
+
+/** The same for URLs of the egress proxy, which get the sandbox's credential. */
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy']
+/** The proxy reads only the password; some clients send none without a user. */
+const PROXY_USER = 'agent'
 
 /** Names in `StartRequest.env` with the agent's identity. Secrets cannot have these names. */
 const IDENTITY = /^(AGENT_.*|AGENTS_API_URL|USER_NAME|USER_EMAIL)$/
@@ -49,24 +50,28 @@ export function agentMark(paths: Paths): string {
 
 /**
  * The environment of the agent's processes.
- * @param sent what the worker sent: it may set LANG and TZ, and cannot change the base.
+ * @param sent what the worker sent: its variables may set LANG and TZ, and cannot change the base.
  * @param own agentd's environment.
  */
 export function agentEnvironment(
   config: AgentdConfig,
   paths: Paths,
-  sent: Record<string, string>,
+  { env, proxyCredential }: Pick<StartRequest, 'env' | 'proxyCredential'>,
   own: NodeJS.ProcessEnv = process.env,
 ): Record<string, string> {
-  const inherited = INHERITED.flatMap((name) => {
-    const value = own[name]
-    return value === undefined ? [] : [[name, value] as const]
-  })
+  const inherit = (names: string[], change = (value: string) => value) =>
+    Object.fromEntries(
+      names.flatMap((name) => {
+        const value = own[name]
+        return value === undefined ? [] : [[name, change(value)]]
+      }),
+    )
   return {
     LANG: own.LANG ?? 'C.UTF-8',
     TZ: own.TZ ?? 'UTC',
-    ...sent,
-    ...Object.fromEntries(inherited),
+    ...env,
+    ...inherit(INHERITED),
+    ...inherit(PROXIES, (url) => withCredential(url, proxyCredential)),
     PATH: `${join(config.engineDir, 'node_modules', '.bin')}:${own.PATH ?? '/usr/bin:/bin'}`,
     HOME: paths.home,
     TMPDIR: paths.tmp,
@@ -79,6 +84,14 @@ export function agentEnvironment(
     OPENCLAW_DISABLE_BONJOUR: '1',
     ...compileCache(config, paths),
   }
+}
+
+function withCredential(proxy: string, credential: string | undefined): string {
+  if (credential === undefined) return proxy
+  const url = new URL(proxy)
+  url.username = PROXY_USER
+  url.password = credential
+  return url.href
 }
 
 /** Values of the environment that must stay out of logs. */

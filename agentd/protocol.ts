@@ -49,6 +49,11 @@ export interface StartRequest {
    */
   env: Record<string, string>
   gatewayToken: string
+  /**
+   * Identifies the sandbox at the egress proxy: the password in the agent's proxy variables. Undefined if the sandbox
+   * has no proxy. Kept only in memory.
+   */
+  proxyCredential?: string | undefined
   /** Operator-owned keys of openclaw.json; each leaf replaces the existing value, at every start of the gateway. */
   ownedConfig: Record<string, unknown>
   /** Written into openclaw.json only if the key is missing. */
@@ -60,6 +65,12 @@ export interface StartRequest {
   /** Run `build`, then `start`, once the gateway is ready; only `start` after a restart without a build. */
   scripts: 'build' | 'start' | 'none'
 }
+
+/**
+ * The header that Berth's providers in openclaw.json send to the model gateway. agentd recognises them by it, and
+ * removes those that Berth no longer owns.
+ */
+export const GATEWAY_MARK = 'berth-gateway'
 
 /** Why an agent does not reply although it runs: nobody has given it a model. */
 export const NO_MODEL =

@@ -69,19 +69,21 @@ test('a failure reason is the engine’s message, without its advice and our fol
 test('the agent’s environment has the given variables, and only what it needs of agentd’s own', () => {
   const own = {
     PATH: '/bin',
-    HTTPS_PROXY: 'http://egress',
+    HTTPS_PROXY: 'http://egress:3128',
     AGENTD_CONFIG: '{}',
     SECRETS_KEY: 'x',
     LANG: 'de',
   }
   const sent = { API_KEY: '1', HOME: '/root', HTTPS_PROXY: 'http://mine', OPENCLAW_STATE_DIR: '/', TZ: 'X/Y' }
-  const env = agentEnvironment(config, paths, sent, own)
+  const env = agentEnvironment(config, paths, { env: sent }, own)
   assert.deepEqual(
     [env.API_KEY, env.TZ, env.LANG, env.HOME, env.TMPDIR, env.HTTPS_PROXY, env.OPENCLAW_STATE_DIR],
-    ['1', 'X/Y', 'de', '/srv/x/home', '/srv/x/tmp', 'http://egress', '/srv/x/home/.openclaw'],
+    ['1', 'X/Y', 'de', '/srv/x/home', '/srv/x/tmp', 'http://egress:3128', '/srv/x/home/.openclaw'],
   )
   assert.equal(env.PATH, '/srv/engine/node_modules/.bin:/bin')
   assert.ok(!('AGENTD_CONFIG' in env) && !('SECRETS_KEY' in env))
+  const identified = agentEnvironment(config, paths, { env: sent, proxyCredential: 'p-1' }, own)
+  assert.equal(identified.HTTPS_PROXY, 'http://agent:p-1@egress:3128/')
   const values = secretValues({ AGENT_NAME: 'Pinnie', OPENCLAW_GATEWAY_TOKEN: 'token', API_KEY: 'key' })
   assert.deepEqual(values, ['token', 'key'])
 })
