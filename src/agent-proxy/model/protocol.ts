@@ -4,6 +4,8 @@
  * (10⁻¹² US dollars): the price of a token is then a whole number, and every amount stays below 2⁵³.
  */
 
+import type { Dialect } from '../../model-providers.ts'
+
 /** The paths on `web`. */
 export const MODEL_CONTROL = {
   /** {@link SessionRequest} → {@link SessionAnswer} */
@@ -20,12 +22,9 @@ export const SYNC_MS = 1000
 export const LEASE_MS = 30_000
 export const LEASE_MARGIN_MS = 5000
 
-/** The wire formats that the gateway passes on, unchanged. */
-export type Dialect = 'openai' | 'anthropic' | 'google'
-
 /** Where requests of one provider go. */
 export interface Provider {
-  /** The first segment of its paths on the gateway, such as `openai`, or `berth` for the operator's model. */
+  /** The first segment of its paths on the gateway, such as `openai`, or `berth` for the operator's model and `local` for an agent's `localModel`. */
   id: string
   dialect: Dialect
   /** The URL in front of the dialect's paths: `https://api.openai.com/v1`, `https://api.anthropic.com`, … */

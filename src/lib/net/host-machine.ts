@@ -17,8 +17,8 @@ export function fromContainer(text: string): string {
   return url.href
 }
 
-/** The name of the operator's model for containers, if its address is private. The egress proxy knows the name. */
-const MODEL_HOST = 'model.berth.internal'
+/** The name of the model gateway for containers. The egress proxy serves it itself. */
+export const MODEL_HOST = 'model.berth.internal'
 
 /**
  * The URL of the operator's model, rewritten for use in a container. Before a task, the engine checks a model at a
