@@ -156,10 +156,15 @@ export const agentSettings = {
     .describe(
       'Scope of the token that an agent mints for itself: its agent, or its workspace. With the workspace, the agent sees all agents, creates agents, secrets and templates, installs skills, and attaches secrets to itself.',
     ),
-  BERTH_MODEL_URL: url('http', 'https')
+  BERTH_MODEL_URL: z
+    .union([z.literal(''), url('http', 'https')])
     .optional()
-    .describe('OpenAI-compatible URL of the default model for all agents, ending in /v1. Not set: none.'),
-  BERTH_MODEL: text.default('default').describe('Name of the default model at BERTH_MODEL_URL.'),
+    .describe(
+      'OpenAI-compatible URL of the default model for all agents, ending in /v1. Not set: `npm start` looks for Ollama, LM Studio and llama.cpp on this machine, and other starts have no default model; empty for none.',
+    ),
+  BERTH_MODEL: text
+    .default('default')
+    .describe('Name of the default model at BERTH_MODEL_URL, or on the server that `npm start` finds.'),
   BERTH_MODEL_KEY: text
     .optional()
     .describe('Key for BERTH_MODEL_URL. Every agent can read it, so use a key with a spending limit.'),

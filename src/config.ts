@@ -13,7 +13,12 @@ import { SECRETS, settings } from './settings.ts'
 export type Config = Readonly<z.infer<typeof settings>>
 
 /** Settings for which empty has a meaning; all other empty settings count as not set. */
-export const EMPTY_MEANS_NONE = new Set(['BERTH_IPFS_ROUTING_URL', 'BERTH_TELEGRAM_URL', 'SECRETS_KEY'])
+export const EMPTY_MEANS_NONE = new Set([
+  'BERTH_IPFS_ROUTING_URL',
+  'BERTH_TELEGRAM_URL',
+  'BERTH_MODEL_URL',
+  'SECRETS_KEY',
+])
 
 /** Names that look like settings but are not: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =

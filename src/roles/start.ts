@@ -15,6 +15,12 @@ import { schemaState } from '../db/schema-state.ts'
 import { ConfigError, PostgresStartError } from '../errors.ts'
 import { replaceFile } from '../lib/files.ts'
 import { assertBindable, freePort } from '../lib/net/bind.ts'
+import {
+  chooseLocalModel,
+  findLocalModels,
+  LOCAL_SERVERS,
+  type ModelServer,
+} from '../lib/net/local-models.ts'
 import { releaseMemoryAtRest } from '../lib/process/memory-at-rest.ts'
 import { AlreadyRunning, acquireLock } from '../lib/process/process-lock.ts'
 import { createLogger, type Logger } from '../log.ts'
@@ -22,7 +28,7 @@ import { type EmbeddedPostgres, startPostgres } from '../standalone/postgres.ts'
 import { endLeftovers, RoleConfigError, Supervisor } from '../standalone/supervisor.ts'
 import type { Prepared } from './prepare.ts'
 import { onStopSignals } from './running-role.ts'
-import { Terminal } from './terminal.ts'
+import { type FoundModel, Terminal } from './terminal.ts'
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 /** Stopped in this order, so that no requests are accepted once the workers stop. */
@@ -34,8 +40,15 @@ const ROLES = [['web'], ['worker', 'agent-proxy']]
  */
 const YOUNG_GENERATION = '--max-semi-space-size=8'
 
-/** Runs until Ctrl-C or SIGTERM. @throws ConfigError for problems that the user has to fix. */
-export async function start(config: Config): Promise<void> {
+/**
+ * Runs until Ctrl-C or SIGTERM.
+ * @param servers where to look for a model if no setting names one.
+ * @throws ConfigError for problems that the user has to fix.
+ */
+export async function start(
+  config: Config,
+  servers: Record<string, ModelServer> = LOCAL_SERVERS,
+): Promise<void> {
   const dataDir = config.BERTH_DATA_DIR
   const terminal = new Terminal()
   const log = createLogger('start', config.LOG_LEVEL, terminal.logStream)
@@ -62,9 +75,11 @@ export async function start(config: Config): Promise<void> {
     // Checked before the database starts: the worker of a Berth that cannot serve would briefly work on its rows.
     const { HOST: host, PORT: port } = config
     await assertBindable({ host, port, settings: { host: 'HOST', port: 'PORT' } })
+    const finding = findModel(config, servers)
     const postgres = config.DATABASE_URL ? undefined : await startPostgres({ dataDir, log })
     if (postgres) undo.push(() => stopPostgres(postgres, terminal))
     const databaseUrl = config.DATABASE_URL ?? postgres?.url ?? ''
+    const model = await finding
     const env = {
       // Without it, every process strips the types again, and keeps the compiler in memory.
       NODE_COMPILE_CACHE: join(dataDir, 'cache'),
@@ -77,6 +92,7 @@ export async function start(config: Config): Promise<void> {
       BERTH_STOP_AGENTS: 'true',
       BERTH_DATA_DIR: dataDir,
       ...(await choosePlaces(config)),
+      ...(model && { BERTH_MODEL_URL: model.baseUrl, BERTH_MODEL: model.model }),
     }
     const found = postgres && (await findPrepared(dataDir, postgres.url, log))
     const { key, gateway } = found ?? (await prepareDatabase(env))
@@ -109,6 +125,7 @@ export async function start(config: Config): Promise<void> {
         dataDir,
         postgres,
         parts: config,
+        model,
       })
     }
     const failure = await Promise.race([supervisor.ended, interrupted.then(() => null)])
@@ -168,6 +185,21 @@ async function choosePlaces(config: Config): Promise<Record<string, string>> {
   if (socket) return { ...chosen, BERTH_AGENT_PROXY_SOCKET: socket }
   // Nothing that outlives the roles knows the port: any other port works after the next start.
   return { ...chosen, BERTH_AGENT_PROXY_PORT: String(await freePort()) }
+}
+
+/**
+ * A model on this machine, unless a setting names one or agents are elsewhere. A server that starts later is found by
+ * the next start.
+ */
+async function findModel(
+  { BERTH_MODEL_URL, BERTH_MODEL, BERTH_AGENT_PROXY_URL }: Config,
+  servers: Record<string, ModelServer>,
+): Promise<FoundModel | undefined> {
+  if (BERTH_MODEL_URL !== undefined || BERTH_AGENT_PROXY_URL) return undefined
+  const found = await findLocalModels(servers)
+  const chosen = chooseLocalModel(found, BERTH_MODEL === 'default' ? undefined : BERTH_MODEL)
+  const server = chosen && servers[chosen.server]
+  return server && { ...server, model: chosen.model }
 }
 
 /** In a separate process, which frees the memory of Prisma and the migrations when it ends. */

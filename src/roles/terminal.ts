@@ -2,6 +2,7 @@
 import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import type { Config } from '../config.ts'
+import type { ModelServer } from '../lib/net/local-models.ts'
 
 const LEVELS: Record<number, (text: string) => string> = {
   40: (text) => styleText('yellow', text),
@@ -14,6 +15,9 @@ const ROLE_WIDTH = 'agent-proxy '.length
 
 const listed = new Intl.ListFormat('en')
 
+/** A model server on this machine, and the model that agents use. */
+export type FoundModel = ModelServer & { model: string }
+
 export interface Welcome {
   url: string
   /** A link that signs in to the dashboard once. */
@@ -25,6 +29,8 @@ export interface Welcome {
   dataDir: string
   postgres: { location: string } | undefined
   parts: Pick<Config, 'REDIS_URL' | 'IPFS_API_URL' | 'BERTH_MODEL_URL'>
+  /** Used because BERTH_MODEL_URL is not set. */
+  model: FoundModel | undefined
 }
 
 export class Terminal {
@@ -43,7 +49,7 @@ export class Terminal {
     process.stdout.write(`${this.#human ? short(role, line) : line}\n`)
   }
 
-  welcome({ url, login, gateway, key, dataDir, postgres, parts }: Welcome): void {
+  welcome({ url, login, gateway, key, dataDir, postgres, parts, model }: Welcome): void {
     const bold = (text: string) => styleText('bold', text)
     const dim = (text: string) => styleText('dim', text)
     process.stdout.write(
@@ -72,11 +78,7 @@ export class Terminal {
         `  Data      ${dataDir}`,
         ...(postgres && postgres.location !== dataDir ? [`  Database  ${postgres.location}`] : []),
         `  Parts     PostgreSQL ${postgres ? '(embedded)' : '(yours)'}, queue in ${parts.REDIS_URL ? 'Redis' : 'PostgreSQL'}, IPFS ${parts.IPFS_API_URL ? 'on Kubo' : '(embedded)'}`,
-        ...(parts.BERTH_MODEL_URL
-          ? []
-          : [
-              `  Model     ${dim('none: agents answer once they have one (BERTH_MODEL_URL, or a secret with a key)')}`,
-            ]),
+        ...modelLines(parts.BERTH_MODEL_URL, model),
         '',
         `  ${dim('Pin something:')}`,
         '',
@@ -107,6 +109,26 @@ export class Terminal {
   stopped(dataDir: string): void {
     if (this.#human) process.stdout.write(`  Stopped. The data is in ${dataDir}.\n`)
   }
+}
+
+/** The model of agents, unless BERTH_MODEL_URL names one. */
+function modelLines(url: string | undefined, model: FoundModel | undefined): string[] {
+  if (url) return []
+  const lines = (said: string, hint: string) => [
+    `  Model     ${said}`,
+    `            ${styleText('dim', hint)}`,
+  ]
+  if (model)
+    return lines(
+      `${styleText('bold', model.model)} on ${model.name}, found at ${model.baseUrl}`,
+      'BERTH_MODEL selects another model there, BERTH_MODEL_URL another server',
+    )
+  if (url === '')
+    return lines('none, because BERTH_MODEL_URL is empty', "give agents a secret with a provider's key")
+  return lines(
+    'none: start Ollama, LM Studio or llama.cpp, and then Berth again;',
+    "or set BERTH_MODEL_URL, or give agents a secret with a provider's key",
+  )
 }
 
 /** The same scheme and port on another host. */

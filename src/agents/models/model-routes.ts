@@ -28,7 +28,7 @@ export function modelRoutes({ config, workers }: AgentServices): Route[] {
       success: { description: 'The models.', body: models },
       async handle() {
         const local = (await sharesMachine(config, workers)) ? await find() : []
-        return { body: { data: { hasDefault: config.BERTH_MODEL_URL !== undefined, local } } }
+        return { body: { data: { hasDefault: Boolean(config.BERTH_MODEL_URL), local } } }
       },
     }),
   ]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, test } from 'node:test'
-import { findLocalModels, LOCAL_SERVERS } from './local-models.ts'
+import { chooseLocalModel, findLocalModels, LOCAL_SERVERS } from './local-models.ts'
 
 const closing: (() => void)[] = []
 after(() => {
@@ -52,4 +52,21 @@ test('programs other than model servers are ignored', async () => {
   assert.equal(await find(leading), undefined)
   assert.equal(await find(await serve(() => {})), undefined)
   assert.equal(await find('http://127.0.0.1:1/v1'), undefined)
+})
+
+test('the same local models give the same choice, one that calls tools if possible', () => {
+  const choose = (models: string[], wanted?: string) => chooseLocalModel([{ models }], wanted)?.model
+  const models = ['gemma2:2b', 'qwen3:8b', 'glm-4.6:cloud', 'llama3.2:3b']
+  assert.equal(choose(models), 'llama3.2:3b')
+  assert.equal(choose(models.toReversed()), 'llama3.2:3b')
+  assert.equal(choose(['phi3', 'gemma2:2b']), 'gemma2:2b')
+  assert.equal(choose(['glm-4.6:cloud']), undefined)
+  assert.equal(choose(models, 'glm-4.6:cloud'), 'glm-4.6:cloud')
+  assert.equal(choose(models, 'qwen3'), undefined)
+  const servers = [
+    { name: 'a', models: ['gpt-oss:120b-cloud'] },
+    { name: 'b', models: ['phi3'] },
+    { name: 'c', models: ['qwen3'] },
+  ]
+  assert.deepEqual(chooseLocalModel(servers), { ...servers[1], model: 'phi3' })
 })
