@@ -49,6 +49,8 @@ export interface Price {
   reasoning?: number
   /** The most tokens of one reply if the request names no limit. */
   maxOutput?: number
+  /** A request with more than `above` input tokens costs this many times as much, for all of its tokens. */
+  long?: { above: number; input: number; output: number }
 }
 
 /** Why a call is refused, in the words that the agent's user reads. */
