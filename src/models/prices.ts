@@ -1,0 +1,65 @@
+/**
+ * Berth's list of prices, `prices.json`: US dollars per million tokens, as the providers' pages gave them on the day
+ * `asOf`. Rows of the instance replace single prices; everything without a price is refused under a money budget.
+ */
+import type { Price } from '../agent-proxy/model/protocol.ts'
+import list from './prices.json' with { type: 'json' }
+
+/** A row of the list: a {@link Price} in US dollars per million tokens. */
+export interface ListedPrice extends Price {
+  provider: string
+  /** As the provider's API takes it. */
+  model: string
+  /** The UTC date from which the row counts, if the provider has announced a new price. */
+  from?: string
+}
+
+export const PRICES: readonly ListedPrice[] = list.prices
+/** The day of the list, and the page of each provider. */
+export const { asOf: PRICES_AS_OF, sources: PRICE_SOURCES } = list
+
+/** One dollar per million tokens, in picodollars per token. */
+const PER_TOKEN = 1_000_000
+
+/**
+ * Endings of names of one version of a model, which costs what the model does unless it has a row of its own:
+ * `-2026-01-31`, `-20260131`, `-latest`, and Google's `-001`.
+ */
+const VERSION = /-(\d{4}-\d\d-\d\d|20\d{6}|latest|00\d)$/
+
+/**
+ * The price of a model in picodollars per token, or of the model whose version it is; undefined if neither has one. The
+ * last row of a model counts.
+ */
+export function findPrice(
+  provider: string,
+  model: string,
+  { prices = PRICES, at = new Date() }: { prices?: readonly ListedPrice[]; at?: Date } = {},
+): Price | undefined {
+  const today = at.toISOString().slice(0, 10)
+  const rowOf = (name: string) =>
+    prices.findLast((row) => row.provider === provider && row.model === name && (row.from ?? '') <= today)
+  const row = rowOf(model) ?? rowOf(model.replace(VERSION, ''))
+  return row && perToken(row)
+}
+
+function perToken({
+  input,
+  output,
+  cachedInput,
+  cacheWrite,
+  reasoning,
+  maxOutput,
+  long,
+}: ListedPrice): Price {
+  const picodollars = (usd: number) => Math.round(usd * PER_TOKEN)
+  return {
+    input: picodollars(input),
+    output: picodollars(output),
+    ...(cachedInput !== undefined && { cachedInput: picodollars(cachedInput) }),
+    ...(cacheWrite !== undefined && { cacheWrite: picodollars(cacheWrite) }),
+    ...(reasoning !== undefined && { reasoning: picodollars(reasoning) }),
+    ...(maxOutput !== undefined && { maxOutput }),
+    ...(long && { long }),
+  }
+}
