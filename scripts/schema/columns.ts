@@ -6,10 +6,14 @@ const TYPES: Record<string, string> = {
   Boolean: 'bool',
   Bytes: 'bytea',
   DateTime: 'timestamptz',
+  Decimal: 'numeric',
   Int: 'int4',
   Json: 'jsonb',
   String: 'text',
 }
+
+/** Prisma's native types that differ from {@link TYPES}. */
+const NATIVE: Record<string, string> = { Date: 'date', Uuid: 'uuid' }
 
 /**
  * The module of all columns of `schema.prisma`: a constant for each table, with types as manual statements name them.
@@ -24,7 +28,7 @@ export function columnsModule(): string {
 }
 
 function typeOf({ name, type, nativeType, isList, isRequired }: Field): string {
-  const named = nativeType?.[0] === 'Uuid' ? 'uuid' : TYPES[type]
+  const named = NATIVE[nativeType?.[0] ?? ''] ?? TYPES[type]
   if (!named) throw new Error(`${name}: no name of PostgreSQL's for the type ${type}`)
   return `${named}${isList ? '[]' : ''}${isRequired ? '' : '?'}`
 }

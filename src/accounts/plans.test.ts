@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Prisma } from '../db/prisma.ts'
 import { planRecord, toPlanRecord } from './plans.ts'
 
 describe('the record of a plan', () => {
@@ -15,8 +16,11 @@ describe('the record of a plan', () => {
     storageBytes: null,
     requestsPerMinute: 60,
     agentDiskMb: null,
+    modelUsdPerMonth: '0.0000001',
+    modelTokensPerMonth: null,
   }
-  const row = { ...record, maxFileBytes: 100n }
+  const modelUsdPerMonth = { toFixed: () => '0.0000001' } as Prisma.Decimal
+  const row = { ...record, maxFileBytes: 100n, modelUsdPerMonth }
 
   it('the record of a plan has each field of its schema', () => {
     assert.deepEqual(toPlanRecord(row), record)

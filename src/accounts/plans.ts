@@ -19,6 +19,11 @@ export const planRecord = z
     storageBytes: limitOf,
     requestsPerMinute: limitOf,
     agentDiskMb: limitOf.describe('`null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`.'),
+    modelUsdPerMonth: z
+      .string()
+      .nullable()
+      .describe('US dollars that the agents of a workspace may spend on models in a month, in UTC.'),
+    modelTokensPerMonth: limitOf.describe('The same in tokens.'),
   })
   .describe('What the plan allows; `null` means no limit.')
 
@@ -32,6 +37,8 @@ export function toPlanRecord(plan: Prisma.PlanModel): PlanRecord {
     ...plan,
     maxFileBytes: numberOf(plan.maxFileBytes),
     storageBytes: numberOf(plan.storageBytes),
+    modelUsdPerMonth: plan.modelUsdPerMonth?.toFixed() ?? null,
+    modelTokensPerMonth: numberOf(plan.modelTokensPerMonth),
   }
   return Object.fromEntries(FIELDS.map((field) => [field, known[field]])) as PlanRecord
 }

@@ -1,6 +1,6 @@
 /**
  * Every type of event, declared once: its meaning, the shape of its `data`, and who may see it. `docs/events.md` has
- * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0052). For events that are not row
+ * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0054). For events that are not row
  * changes, `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns` do. A test makes each of them write an event, and
  * compares.
  */
@@ -86,6 +86,13 @@ const ofAgent = {
   resourceId: 'the agent, as in paths',
   data: agent,
   example: anAgent,
+} as const
+
+const ofPause = {
+  ...ofAgent,
+  /** `client`: by a request. */
+  data: z.object({ agentId, name: z.string(), reason: z.enum(['client']) }),
+  example: { agentId: 'x1a2b3c4', name: 'Ada', reason: 'client' },
 } as const
 
 const ofChannel = {
@@ -188,6 +195,8 @@ const types = {
     example: { ...anAgent, status: 'starting', statusReason: 'its container is paused' },
   },
   'agent.deleted': { summary: 'An agent was deleted.', ...ofAgent },
+  'model.paused': { summary: 'An agent may no longer call models.', ...ofPause },
+  'model.resumed': { summary: 'An agent may call models again.', ...ofPause },
   'snapshot.created': {
     summary: "An agent's workspace was saved to IPFS.",
     audience: 'agents',

@@ -9962,7 +9962,9 @@ export interface operations {
                      *               "maxFileBytes": null,
                      *               "storageBytes": null,
                      *               "requestsPerMinute": null,
-                     *               "agentDiskMb": null
+                     *               "agentDiskMb": null,
+                     *               "modelUsdPerMonth": null,
+                     *               "modelTokensPerMonth": null
                      *             },
                      *             "role": "owner",
                      *             "usage": {
@@ -9995,6 +9997,10 @@ export interface operations {
                                     requestsPerMinute: number | null;
                                     /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                     agentDiskMb: number | null;
+                                    /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                                    modelUsdPerMonth: string | null;
+                                    /** @description The same in tokens. */
+                                    modelTokensPerMonth: number | null;
                                 };
                                 /**
                                  * @description The role of the key’s user.
@@ -10060,7 +10066,9 @@ export interface operations {
                      *           "maxFileBytes": null,
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
-                     *           "agentDiskMb": null
+                     *           "agentDiskMb": null,
+                     *           "modelUsdPerMonth": null,
+                     *           "modelTokensPerMonth": null
                      *         },
                      *         "role": "owner",
                      *         "usage": {
@@ -10089,6 +10097,10 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                                modelUsdPerMonth: string | null;
+                                /** @description The same in tokens. */
+                                modelTokensPerMonth: number | null;
                             };
                             /**
                              * @description The role of the key’s user.
@@ -10164,7 +10176,9 @@ export interface operations {
                      *           "maxFileBytes": null,
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
-                     *           "agentDiskMb": null
+                     *           "agentDiskMb": null,
+                     *           "modelUsdPerMonth": null,
+                     *           "modelTokensPerMonth": null
                      *         },
                      *         "role": "owner",
                      *         "usage": {
@@ -10193,6 +10207,10 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                                modelUsdPerMonth: string | null;
+                                /** @description The same in tokens. */
+                                modelTokensPerMonth: number | null;
                             };
                             /**
                              * @description The role of the key’s user.
@@ -11064,7 +11082,9 @@ export interface operations {
                      *           "maxFileBytes": null,
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
-                     *           "agentDiskMb": null
+                     *           "agentDiskMb": null,
+                     *           "modelUsdPerMonth": null,
+                     *           "modelTokensPerMonth": null
                      *         },
                      *         "session": {
                      *           "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
@@ -11108,6 +11128,10 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                                modelUsdPerMonth: string | null;
+                                /** @description The same in tokens. */
+                                modelTokensPerMonth: number | null;
                             };
                             /** @description Null for a key. */
                             session: {
@@ -12254,7 +12278,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url: string;
-                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     /**
                      * @description Only events about this agent.
                      * @default null
@@ -12466,7 +12490,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url?: string;
-                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     agentId?: string | null;
                     groupId?: string | null;
                     enabled?: boolean;
@@ -12955,7 +12979,9 @@ export interface operations {
                      *             "maxFileBytes": null,
                      *             "storageBytes": null,
                      *             "requestsPerMinute": null,
-                     *             "agentDiskMb": null
+                     *             "agentDiskMb": null,
+                     *             "modelUsdPerMonth": null,
+                     *             "modelTokensPerMonth": null
                      *           }
                      *         ],
                      *         "next_page_token": ""
@@ -12977,6 +13003,10 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                                modelUsdPerMonth: string | null;
+                                /** @description The same in tokens. */
+                                modelTokensPerMonth: number | null;
                             }[];
                             /** @description Empty on the last page. */
                             next_page_token: string;

@@ -335,3 +335,33 @@ export type SubdomainHolder = Prisma.SubdomainHolderModel
  * A path on an agent's own host that leads to one of its ports.
  */
 export type AgentRoute = Prisma.AgentRouteModel
+/**
+ * Model ModelPrice
+ * The operator's price of a model from a day on, in US dollars per million tokens. Without a row, the price is that of
+ * the list which ships with Berth.
+ * 
+ * CHECK (((long_above IS NULL) = (long_input IS NULL)))
+ * CHECK (((long_above IS NULL) = (long_output IS NULL)))
+ * CHECK (((long_above > 0) AND (long_input >= (1)::numeric) AND (long_output >= (1)::numeric)))
+ * CHECK (((input >= (0)::numeric) AND (output >= (0)::numeric) AND (cached_input >= (0)::numeric) AND (cache_write >= (0)::numeric) AND (reasoning >= (0)::numeric)))
+ */
+export type ModelPrice = Prisma.ModelPriceModel
+/**
+ * Model ModelBudget
+ * What the agents of a workspace, or one agent, may spend on models. NULL means no limit. Days and months are in UTC.
+ * 
+ * CHECK (((usd_per_day >= (0)::numeric) AND (usd_per_month >= (0)::numeric) AND (tokens_per_day >= 0) AND (tokens_per_month >= 0) AND (requests_per_minute >= 0)))
+ */
+export type ModelBudget = Prisma.ModelBudgetModel
+/**
+ * Model ModelLease
+ * What an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
+ * reported how it was spent. After `expires_at`, only `open_usd` and `open_tokens` still count.
+ */
+export type ModelLease = Prisma.ModelLeaseModel
+/**
+ * Model ModelSpending
+ * What an agent used on a day in UTC: a sum per model and session. Rows outlive their agents, so that the totals of a
+ * workspace never shrink.
+ */
+export type ModelSpending = Prisma.ModelSpendingModel

@@ -12,6 +12,8 @@ export const Plan = {
   requestsPerMinute: 'int4?',
   hotSwaps: 'bool',
   agentDiskMb: 'int4?',
+  modelUsdPerMonth: 'numeric?',
+  modelTokensPerMonth: 'int8?',
 } as const
 
 export const Workspace = {
@@ -358,7 +360,7 @@ export const Gateway = {
 
 export const GatewayRequestCount = {
   gatewayId: 'uuid',
-  day: 'timestamptz',
+  day: 'date',
   cid: 'text',
   fileName: 'text',
   userAgent: 'text',
@@ -426,6 +428,10 @@ export const Agent = {
   localModel: 'jsonb?',
   manifest: 'text?',
   taskRunsSince: 'timestamptz',
+  modelKeyHash: 'bytea?',
+  proxyKeyHash: 'bytea?',
+  modelPausedAt: 'timestamptz?',
+  modelPausedBy: 'uuid?',
 } as const
 
 export const AgentUsage = {
@@ -564,4 +570,68 @@ export const AgentRoute = {
   pathPrefix: 'text',
   port: 'int4',
   protected: 'bool',
+} as const
+
+export const ModelPrice = {
+  provider: 'text',
+  model: 'text',
+  effectiveFrom: 'date',
+  input: 'numeric',
+  output: 'numeric',
+  cachedInput: 'numeric?',
+  cacheWrite: 'numeric?',
+  reasoning: 'numeric?',
+  longAbove: 'int4?',
+  longInput: 'numeric?',
+  longOutput: 'numeric?',
+  maxOutput: 'int4?',
+  updatedAt: 'timestamptz',
+} as const
+
+export const ModelBudget = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  agentId: 'uuid?',
+  usdPerDay: 'numeric?',
+  usdPerMonth: 'numeric?',
+  tokensPerDay: 'int8?',
+  tokensPerMonth: 'int8?',
+  requestsPerMinute: 'int4?',
+  minute: 'timestamptz?',
+  minuteRequests: 'int4',
+  updatedAt: 'timestamptz',
+} as const
+
+export const ModelLease = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  agentId: 'uuid',
+  proxy: 'uuid',
+  day: 'date',
+  state: 'text',
+  usd: 'numeric',
+  tokens: 'int8',
+  openUsd: 'numeric',
+  openTokens: 'int8',
+  seq: 'int4',
+  expiresAt: 'timestamptz',
+} as const
+
+export const ModelSpending = {
+  workspaceId: 'uuid',
+  agentId: 'uuid',
+  day: 'date',
+  provider: 'text',
+  model: 'text',
+  session: 'text',
+  requests: 'int8',
+  errors: 'int8',
+  input: 'int8',
+  output: 'int8',
+  cachedInput: 'int8',
+  cacheWrite: 'int8',
+  reasoning: 'int8',
+  usd: 'numeric',
+  firstByteMs: 'int8',
+  totalMs: 'int8',
 } as const

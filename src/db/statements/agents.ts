@@ -7,7 +7,8 @@ import { Agent } from '../generated/columns.ts'
 import { PLAN, type Plan } from './plan.ts'
 import { columnOf, isoMillis, narrow, type Row, statement } from './statement.ts'
 
-const { startOperationId, syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...OWN } = Agent
+const { startOperationId, syncedAt, deletedAt, purgedAt, fileManifest, manifest, ...MORE } = Agent
+const { modelKeyHash, proxyKeyHash, modelPausedAt, modelPausedBy, ...OWN } = MORE
 
 /** A skill whose state in the agent differs from its row. */
 export interface SkillProblem {

@@ -234,7 +234,7 @@ describe('events of webhooks', () => {
 })
 
 describe('events of agents', () => {
-  it('an agent leaves an event for each status change, each start and its deletion', async () => {
+  it('an agent leaves an event for each change of its status or pause, each start and its deletion', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
     const [first, second] = [uuidv7(), uuidv7()]
     for (const [status, start] of [
@@ -242,13 +242,13 @@ describe('events of agents', () => {
       ...['starting', 'starting', 'not_running', 'starting', 'running'].map((status) => [status, second]),
     ])
       await run('UPDATE agent SET status = $2, start_operation_id = $3 WHERE id = $1', id, status, start)
+    for (const time of ['now()', 'clock_timestamp()', 'NULL', 'NULL'])
+      await run(`UPDATE agent SET model_paused_at = ${time} WHERE id = $1`, id)
     for (let times = 0; times < 2; times++) await run('UPDATE agent SET deleted_at = now() WHERE id = $1', id)
     await run(`UPDATE agent SET status = 'not_running', start_operation_id = $2 WHERE id = $1`, id, first)
     const events = await left()
-    assert.deepEqual(
-      events.map(({ type }) => type.slice('agent.'.length)),
-      ['created', 'starting', 'running', 'stopped', 'starting', 'error', 'running', 'deleted'],
-    )
+    const types = events.map(({ type }) => type.split('.').at(-1)).join(' ')
+    assert.equal(types, 'created starting running stopped starting error running paused resumed deleted')
     for (const { resource, data } of events)
       assert.deepEqual([resource, data.agentId], [`agent:${agentId}`, agentId])
   })

@@ -446,7 +446,11 @@ export const ModelName = {
   Template: 'Template',
   Domain: 'Domain',
   SubdomainHolder: 'SubdomainHolder',
-  AgentRoute: 'AgentRoute'
+  AgentRoute: 'AgentRoute',
+  ModelPrice: 'ModelPrice',
+  ModelBudget: 'ModelBudget',
+  ModelLease: 'ModelLease',
+  ModelSpending: 'ModelSpending'
 } as const
 
 export type ModelName = (typeof ModelName)[keyof typeof ModelName]
@@ -462,7 +466,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "modelLease" | "modelSpending"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -4166,6 +4170,302 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    ModelPrice: {
+      payload: Prisma.$ModelPricePayload<ExtArgs>
+      fields: Prisma.ModelPriceFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.ModelPriceFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.ModelPriceFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        findFirst: {
+          args: Prisma.ModelPriceFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.ModelPriceFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        findMany: {
+          args: Prisma.ModelPriceFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>[]
+        }
+        create: {
+          args: Prisma.ModelPriceCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        createMany: {
+          args: Prisma.ModelPriceCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.ModelPriceCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>[]
+        }
+        delete: {
+          args: Prisma.ModelPriceDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        update: {
+          args: Prisma.ModelPriceUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        deleteMany: {
+          args: Prisma.ModelPriceDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.ModelPriceUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.ModelPriceUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>[]
+        }
+        upsert: {
+          args: Prisma.ModelPriceUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelPricePayload>
+        }
+        aggregate: {
+          args: Prisma.ModelPriceAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateModelPrice>
+        }
+        groupBy: {
+          args: Prisma.ModelPriceGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelPriceGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.ModelPriceCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelPriceCountAggregateOutputType> | number
+        }
+      }
+    }
+    ModelBudget: {
+      payload: Prisma.$ModelBudgetPayload<ExtArgs>
+      fields: Prisma.ModelBudgetFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.ModelBudgetFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.ModelBudgetFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        findFirst: {
+          args: Prisma.ModelBudgetFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.ModelBudgetFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        findMany: {
+          args: Prisma.ModelBudgetFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>[]
+        }
+        create: {
+          args: Prisma.ModelBudgetCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        createMany: {
+          args: Prisma.ModelBudgetCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.ModelBudgetCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>[]
+        }
+        delete: {
+          args: Prisma.ModelBudgetDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        update: {
+          args: Prisma.ModelBudgetUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        deleteMany: {
+          args: Prisma.ModelBudgetDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.ModelBudgetUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.ModelBudgetUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>[]
+        }
+        upsert: {
+          args: Prisma.ModelBudgetUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelBudgetPayload>
+        }
+        aggregate: {
+          args: Prisma.ModelBudgetAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateModelBudget>
+        }
+        groupBy: {
+          args: Prisma.ModelBudgetGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelBudgetGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.ModelBudgetCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelBudgetCountAggregateOutputType> | number
+        }
+      }
+    }
+    ModelLease: {
+      payload: Prisma.$ModelLeasePayload<ExtArgs>
+      fields: Prisma.ModelLeaseFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.ModelLeaseFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.ModelLeaseFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        findFirst: {
+          args: Prisma.ModelLeaseFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.ModelLeaseFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        findMany: {
+          args: Prisma.ModelLeaseFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>[]
+        }
+        create: {
+          args: Prisma.ModelLeaseCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        createMany: {
+          args: Prisma.ModelLeaseCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.ModelLeaseCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>[]
+        }
+        delete: {
+          args: Prisma.ModelLeaseDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        update: {
+          args: Prisma.ModelLeaseUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        deleteMany: {
+          args: Prisma.ModelLeaseDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.ModelLeaseUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.ModelLeaseUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>[]
+        }
+        upsert: {
+          args: Prisma.ModelLeaseUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelLeasePayload>
+        }
+        aggregate: {
+          args: Prisma.ModelLeaseAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateModelLease>
+        }
+        groupBy: {
+          args: Prisma.ModelLeaseGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelLeaseGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.ModelLeaseCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelLeaseCountAggregateOutputType> | number
+        }
+      }
+    }
+    ModelSpending: {
+      payload: Prisma.$ModelSpendingPayload<ExtArgs>
+      fields: Prisma.ModelSpendingFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.ModelSpendingFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.ModelSpendingFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        findFirst: {
+          args: Prisma.ModelSpendingFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.ModelSpendingFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        findMany: {
+          args: Prisma.ModelSpendingFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>[]
+        }
+        create: {
+          args: Prisma.ModelSpendingCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        createMany: {
+          args: Prisma.ModelSpendingCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.ModelSpendingCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>[]
+        }
+        delete: {
+          args: Prisma.ModelSpendingDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        update: {
+          args: Prisma.ModelSpendingUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        deleteMany: {
+          args: Prisma.ModelSpendingDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.ModelSpendingUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.ModelSpendingUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>[]
+        }
+        upsert: {
+          args: Prisma.ModelSpendingUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelSpendingPayload>
+        }
+        aggregate: {
+          args: Prisma.ModelSpendingAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateModelSpending>
+        }
+        groupBy: {
+          args: Prisma.ModelSpendingGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelSpendingGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.ModelSpendingCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelSpendingCountAggregateOutputType> | number
+        }
+      }
+    }
   }
 } & {
   other: {
@@ -4216,7 +4516,9 @@ export const PlanScalarFieldEnum = {
   storageBytes: 'storageBytes',
   requestsPerMinute: 'requestsPerMinute',
   hotSwaps: 'hotSwaps',
-  agentDiskMb: 'agentDiskMb'
+  agentDiskMb: 'agentDiskMb',
+  modelUsdPerMonth: 'modelUsdPerMonth',
+  modelTokensPerMonth: 'modelTokensPerMonth'
 } as const
 
 export type PlanScalarFieldEnum = (typeof PlanScalarFieldEnum)[keyof typeof PlanScalarFieldEnum]
@@ -4735,7 +5037,11 @@ export const AgentScalarFieldEnum = {
   templateId: 'templateId',
   localModel: 'localModel',
   manifest: 'manifest',
-  taskRunsSince: 'taskRunsSince'
+  taskRunsSince: 'taskRunsSince',
+  modelKeyHash: 'modelKeyHash',
+  proxyKeyHash: 'proxyKeyHash',
+  modelPausedAt: 'modelPausedAt',
+  modelPausedBy: 'modelPausedBy'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
@@ -4921,6 +5227,82 @@ export const AgentRouteScalarFieldEnum = {
 export type AgentRouteScalarFieldEnum = (typeof AgentRouteScalarFieldEnum)[keyof typeof AgentRouteScalarFieldEnum]
 
 
+export const ModelPriceScalarFieldEnum = {
+  provider: 'provider',
+  model: 'model',
+  effectiveFrom: 'effectiveFrom',
+  input: 'input',
+  output: 'output',
+  cachedInput: 'cachedInput',
+  cacheWrite: 'cacheWrite',
+  reasoning: 'reasoning',
+  longAbove: 'longAbove',
+  longInput: 'longInput',
+  longOutput: 'longOutput',
+  maxOutput: 'maxOutput',
+  updatedAt: 'updatedAt'
+} as const
+
+export type ModelPriceScalarFieldEnum = (typeof ModelPriceScalarFieldEnum)[keyof typeof ModelPriceScalarFieldEnum]
+
+
+export const ModelBudgetScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  usdPerDay: 'usdPerDay',
+  usdPerMonth: 'usdPerMonth',
+  tokensPerDay: 'tokensPerDay',
+  tokensPerMonth: 'tokensPerMonth',
+  requestsPerMinute: 'requestsPerMinute',
+  minute: 'minute',
+  minuteRequests: 'minuteRequests',
+  updatedAt: 'updatedAt'
+} as const
+
+export type ModelBudgetScalarFieldEnum = (typeof ModelBudgetScalarFieldEnum)[keyof typeof ModelBudgetScalarFieldEnum]
+
+
+export const ModelLeaseScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  proxy: 'proxy',
+  day: 'day',
+  state: 'state',
+  usd: 'usd',
+  tokens: 'tokens',
+  openUsd: 'openUsd',
+  openTokens: 'openTokens',
+  seq: 'seq',
+  expiresAt: 'expiresAt'
+} as const
+
+export type ModelLeaseScalarFieldEnum = (typeof ModelLeaseScalarFieldEnum)[keyof typeof ModelLeaseScalarFieldEnum]
+
+
+export const ModelSpendingScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  day: 'day',
+  provider: 'provider',
+  model: 'model',
+  session: 'session',
+  requests: 'requests',
+  errors: 'errors',
+  input: 'input',
+  output: 'output',
+  cachedInput: 'cachedInput',
+  cacheWrite: 'cacheWrite',
+  reasoning: 'reasoning',
+  usd: 'usd',
+  firstByteMs: 'firstByteMs',
+  totalMs: 'totalMs'
+} as const
+
+export type ModelSpendingScalarFieldEnum = (typeof ModelSpendingScalarFieldEnum)[keyof typeof ModelSpendingScalarFieldEnum]
+
+
 export const SortOrder = {
   asc: 'asc',
   desc: 'desc'
@@ -5021,6 +5403,20 @@ export type BigIntFieldRefInput<$PrismaModel> = FieldRefInputType<$PrismaModel, 
  * Reference to a field of type 'BigInt[]'
  */
 export type ListBigIntFieldRefInput<$PrismaModel> = FieldRefInputType<$PrismaModel, 'BigInt[]'>
+    
+
+
+/**
+ * Reference to a field of type 'Decimal'
+ */
+export type DecimalFieldRefInput<$PrismaModel> = FieldRefInputType<$PrismaModel, 'Decimal'>
+    
+
+
+/**
+ * Reference to a field of type 'Decimal[]'
+ */
+export type ListDecimalFieldRefInput<$PrismaModel> = FieldRefInputType<$PrismaModel, 'Decimal[]'>
     
 
 
@@ -5280,6 +5676,10 @@ export type GlobalOmitConfig = {
   domain?: Prisma.DomainOmit
   subdomainHolder?: Prisma.SubdomainHolderOmit
   agentRoute?: Prisma.AgentRouteOmit
+  modelPrice?: Prisma.ModelPriceOmit
+  modelBudget?: Prisma.ModelBudgetOmit
+  modelLease?: Prisma.ModelLeaseOmit
+  modelSpending?: Prisma.ModelSpendingOmit
 }
 
 /* Types for Logging */

@@ -100,7 +100,11 @@ export const ModelName = {
   Template: 'Template',
   Domain: 'Domain',
   SubdomainHolder: 'SubdomainHolder',
-  AgentRoute: 'AgentRoute'
+  AgentRoute: 'AgentRoute',
+  ModelPrice: 'ModelPrice',
+  ModelBudget: 'ModelBudget',
+  ModelLease: 'ModelLease',
+  ModelSpending: 'ModelSpending'
 } as const
 
 export type ModelName = (typeof ModelName)[keyof typeof ModelName]
@@ -130,7 +134,9 @@ export const PlanScalarFieldEnum = {
   storageBytes: 'storageBytes',
   requestsPerMinute: 'requestsPerMinute',
   hotSwaps: 'hotSwaps',
-  agentDiskMb: 'agentDiskMb'
+  agentDiskMb: 'agentDiskMb',
+  modelUsdPerMonth: 'modelUsdPerMonth',
+  modelTokensPerMonth: 'modelTokensPerMonth'
 } as const
 
 export type PlanScalarFieldEnum = (typeof PlanScalarFieldEnum)[keyof typeof PlanScalarFieldEnum]
@@ -649,7 +655,11 @@ export const AgentScalarFieldEnum = {
   templateId: 'templateId',
   localModel: 'localModel',
   manifest: 'manifest',
-  taskRunsSince: 'taskRunsSince'
+  taskRunsSince: 'taskRunsSince',
+  modelKeyHash: 'modelKeyHash',
+  proxyKeyHash: 'proxyKeyHash',
+  modelPausedAt: 'modelPausedAt',
+  modelPausedBy: 'modelPausedBy'
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
@@ -833,6 +843,82 @@ export const AgentRouteScalarFieldEnum = {
 } as const
 
 export type AgentRouteScalarFieldEnum = (typeof AgentRouteScalarFieldEnum)[keyof typeof AgentRouteScalarFieldEnum]
+
+
+export const ModelPriceScalarFieldEnum = {
+  provider: 'provider',
+  model: 'model',
+  effectiveFrom: 'effectiveFrom',
+  input: 'input',
+  output: 'output',
+  cachedInput: 'cachedInput',
+  cacheWrite: 'cacheWrite',
+  reasoning: 'reasoning',
+  longAbove: 'longAbove',
+  longInput: 'longInput',
+  longOutput: 'longOutput',
+  maxOutput: 'maxOutput',
+  updatedAt: 'updatedAt'
+} as const
+
+export type ModelPriceScalarFieldEnum = (typeof ModelPriceScalarFieldEnum)[keyof typeof ModelPriceScalarFieldEnum]
+
+
+export const ModelBudgetScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  usdPerDay: 'usdPerDay',
+  usdPerMonth: 'usdPerMonth',
+  tokensPerDay: 'tokensPerDay',
+  tokensPerMonth: 'tokensPerMonth',
+  requestsPerMinute: 'requestsPerMinute',
+  minute: 'minute',
+  minuteRequests: 'minuteRequests',
+  updatedAt: 'updatedAt'
+} as const
+
+export type ModelBudgetScalarFieldEnum = (typeof ModelBudgetScalarFieldEnum)[keyof typeof ModelBudgetScalarFieldEnum]
+
+
+export const ModelLeaseScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  proxy: 'proxy',
+  day: 'day',
+  state: 'state',
+  usd: 'usd',
+  tokens: 'tokens',
+  openUsd: 'openUsd',
+  openTokens: 'openTokens',
+  seq: 'seq',
+  expiresAt: 'expiresAt'
+} as const
+
+export type ModelLeaseScalarFieldEnum = (typeof ModelLeaseScalarFieldEnum)[keyof typeof ModelLeaseScalarFieldEnum]
+
+
+export const ModelSpendingScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  day: 'day',
+  provider: 'provider',
+  model: 'model',
+  session: 'session',
+  requests: 'requests',
+  errors: 'errors',
+  input: 'input',
+  output: 'output',
+  cachedInput: 'cachedInput',
+  cacheWrite: 'cacheWrite',
+  reasoning: 'reasoning',
+  usd: 'usd',
+  firstByteMs: 'firstByteMs',
+  totalMs: 'totalMs'
+} as const
+
+export type ModelSpendingScalarFieldEnum = (typeof ModelSpendingScalarFieldEnum)[keyof typeof ModelSpendingScalarFieldEnum]
 
 
 export const SortOrder = {

@@ -62,6 +62,10 @@ export type AgentMinAggregateOutputType = {
   templateId: string | null
   manifest: string | null
   taskRunsSince: Date | null
+  modelKeyHash: runtime.Bytes | null
+  proxyKeyHash: runtime.Bytes | null
+  modelPausedAt: Date | null
+  modelPausedBy: string | null
 }
 
 export type AgentMaxAggregateOutputType = {
@@ -92,6 +96,10 @@ export type AgentMaxAggregateOutputType = {
   templateId: string | null
   manifest: string | null
   taskRunsSince: Date | null
+  modelKeyHash: runtime.Bytes | null
+  proxyKeyHash: runtime.Bytes | null
+  modelPausedAt: Date | null
+  modelPausedBy: string | null
 }
 
 export type AgentCountAggregateOutputType = {
@@ -126,6 +134,10 @@ export type AgentCountAggregateOutputType = {
   localModel: number
   manifest: number
   taskRunsSince: number
+  modelKeyHash: number
+  proxyKeyHash: number
+  modelPausedAt: number
+  modelPausedBy: number
   _all: number
 }
 
@@ -166,6 +178,10 @@ export type AgentMinAggregateInputType = {
   templateId?: true
   manifest?: true
   taskRunsSince?: true
+  modelKeyHash?: true
+  proxyKeyHash?: true
+  modelPausedAt?: true
+  modelPausedBy?: true
 }
 
 export type AgentMaxAggregateInputType = {
@@ -196,6 +212,10 @@ export type AgentMaxAggregateInputType = {
   templateId?: true
   manifest?: true
   taskRunsSince?: true
+  modelKeyHash?: true
+  proxyKeyHash?: true
+  modelPausedAt?: true
+  modelPausedBy?: true
 }
 
 export type AgentCountAggregateInputType = {
@@ -230,6 +250,10 @@ export type AgentCountAggregateInputType = {
   localModel?: true
   manifest?: true
   taskRunsSince?: true
+  modelKeyHash?: true
+  proxyKeyHash?: true
+  modelPausedAt?: true
+  modelPausedBy?: true
   _all?: true
 }
 
@@ -351,6 +375,10 @@ export type AgentGroupByOutputType = {
   localModel: runtime.JsonValue | null
   manifest: string | null
   taskRunsSince: Date
+  modelKeyHash: runtime.Bytes | null
+  proxyKeyHash: runtime.Bytes | null
+  modelPausedAt: Date | null
+  modelPausedBy: string | null
   _count: AgentCountAggregateOutputType | null
   _avg: AgentAvgAggregateOutputType | null
   _sum: AgentSumAggregateOutputType | null
@@ -408,6 +436,10 @@ export type AgentWhereInput = {
   localModel?: Prisma.JsonNullableFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
+  modelKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
+  proxyKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
+  modelPausedAt?: Prisma.DateTimeNullableFilter<"Agent"> | Date | string | null
+  modelPausedBy?: Prisma.UuidNullableFilter<"Agent"> | string | null
   channels?: Prisma.AgentChannelListRelationFilter
   notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
@@ -416,6 +448,7 @@ export type AgentWhereInput = {
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
   usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
+  budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -450,6 +483,10 @@ export type AgentOrderByWithRelationInput = {
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
+  proxyKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelPausedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelPausedBy?: Prisma.SortOrderInput | Prisma.SortOrder
   channels?: Prisma.AgentChannelOrderByRelationAggregateInput
   notedTaskRuns?: Prisma.NotedTaskRunOrderByRelationAggregateInput
   routes?: Prisma.AgentRouteOrderByRelationAggregateInput
@@ -458,12 +495,14 @@ export type AgentOrderByWithRelationInput = {
   domains?: Prisma.DomainOrderByRelationAggregateInput
   snapshots?: Prisma.SnapshotOrderByRelationAggregateInput
   usage?: Prisma.AgentUsageOrderByWithRelationInput
+  budget?: Prisma.ModelBudgetOrderByWithRelationInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
   id?: string
   agentId?: string
   gatewayToken?: string
+  modelKeyHash?: runtime.Bytes
   AND?: Prisma.AgentWhereInput | Prisma.AgentWhereInput[]
   OR?: Prisma.AgentWhereInput[]
   NOT?: Prisma.AgentWhereInput | Prisma.AgentWhereInput[]
@@ -495,6 +534,9 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   localModel?: Prisma.JsonNullableFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
+  proxyKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
+  modelPausedAt?: Prisma.DateTimeNullableFilter<"Agent"> | Date | string | null
+  modelPausedBy?: Prisma.UuidNullableFilter<"Agent"> | string | null
   channels?: Prisma.AgentChannelListRelationFilter
   notedTaskRuns?: Prisma.NotedTaskRunListRelationFilter
   routes?: Prisma.AgentRouteListRelationFilter
@@ -503,7 +545,8 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   domains?: Prisma.DomainListRelationFilter
   snapshots?: Prisma.SnapshotListRelationFilter
   usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
-}, "id" | "agentId" | "gatewayToken">
+  budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
+}, "id" | "agentId" | "gatewayToken" | "modelKeyHash">
 
 export type AgentOrderByWithAggregationInput = {
   id?: Prisma.SortOrder
@@ -537,6 +580,10 @@ export type AgentOrderByWithAggregationInput = {
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
+  proxyKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelPausedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelPausedBy?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.AgentCountOrderByAggregateInput
   _avg?: Prisma.AgentAvgOrderByAggregateInput
   _max?: Prisma.AgentMaxOrderByAggregateInput
@@ -579,6 +626,10 @@ export type AgentScalarWhereWithAggregatesInput = {
   localModel?: Prisma.JsonNullableWithAggregatesFilter<"Agent">
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
+  modelKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Agent"> | runtime.Bytes | null
+  proxyKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Agent"> | runtime.Bytes | null
+  modelPausedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"Agent"> | Date | string | null
+  modelPausedBy?: Prisma.UuidNullableWithAggregatesFilter<"Agent"> | string | null
 }
 
 export type AgentCreateInput = {
@@ -613,6 +664,10 @@ export type AgentCreateInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -621,6 +676,7 @@ export type AgentCreateInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -655,6 +711,10 @@ export type AgentUncheckedCreateInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -663,6 +723,7 @@ export type AgentUncheckedCreateInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -697,6 +758,10 @@ export type AgentUpdateInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -705,6 +770,7 @@ export type AgentUpdateInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -739,6 +805,10 @@ export type AgentUncheckedUpdateInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -747,6 +817,7 @@ export type AgentUncheckedUpdateInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -781,6 +852,10 @@ export type AgentCreateManyInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
 }
 
 export type AgentUpdateManyMutationInput = {
@@ -815,6 +890,10 @@ export type AgentUpdateManyMutationInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type AgentUncheckedUpdateManyInput = {
@@ -849,6 +928,10 @@ export type AgentUncheckedUpdateManyInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type AgentCountOrderByAggregateInput = {
@@ -883,6 +966,10 @@ export type AgentCountOrderByAggregateInput = {
   localModel?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
+  proxyKeyHash?: Prisma.SortOrder
+  modelPausedAt?: Prisma.SortOrder
+  modelPausedBy?: Prisma.SortOrder
 }
 
 export type AgentAvgOrderByAggregateInput = {
@@ -917,6 +1004,10 @@ export type AgentMaxOrderByAggregateInput = {
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
+  proxyKeyHash?: Prisma.SortOrder
+  modelPausedAt?: Prisma.SortOrder
+  modelPausedBy?: Prisma.SortOrder
 }
 
 export type AgentMinOrderByAggregateInput = {
@@ -947,6 +1038,10 @@ export type AgentMinOrderByAggregateInput = {
   templateId?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
+  proxyKeyHash?: Prisma.SortOrder
+  modelPausedAt?: Prisma.SortOrder
+  modelPausedBy?: Prisma.SortOrder
 }
 
 export type AgentSumOrderByAggregateInput = {
@@ -1077,6 +1172,22 @@ export type AgentUpdateOneRequiredWithoutRoutesNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutRoutesInput, Prisma.AgentUpdateWithoutRoutesInput>, Prisma.AgentUncheckedUpdateWithoutRoutesInput>
 }
 
+export type AgentCreateNestedOneWithoutBudgetInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutBudgetInput, Prisma.AgentUncheckedCreateWithoutBudgetInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutBudgetInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneWithoutBudgetNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutBudgetInput, Prisma.AgentUncheckedCreateWithoutBudgetInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutBudgetInput
+  upsert?: Prisma.AgentUpsertWithoutBudgetInput
+  disconnect?: Prisma.AgentWhereInput | boolean
+  delete?: Prisma.AgentWhereInput | boolean
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutBudgetInput, Prisma.AgentUpdateWithoutBudgetInput>, Prisma.AgentUncheckedUpdateWithoutBudgetInput>
+}
+
 export type AgentCreateWithoutUsageInput = {
   id?: string
   agentId: string
@@ -1109,6 +1220,10 @@ export type AgentCreateWithoutUsageInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -1116,6 +1231,7 @@ export type AgentCreateWithoutUsageInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutUsageInput = {
@@ -1150,6 +1266,10 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -1157,6 +1277,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutUsageInput = {
@@ -1207,6 +1328,10 @@ export type AgentUpdateWithoutUsageInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -1214,6 +1339,7 @@ export type AgentUpdateWithoutUsageInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutUsageInput = {
@@ -1248,6 +1374,10 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -1255,6 +1385,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSecretsInput = {
@@ -1289,6 +1420,10 @@ export type AgentCreateWithoutSecretsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -1296,6 +1431,7 @@ export type AgentCreateWithoutSecretsInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1330,6 +1466,10 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -1337,6 +1477,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1387,6 +1528,10 @@ export type AgentUpdateWithoutSecretsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -1394,6 +1539,7 @@ export type AgentUpdateWithoutSecretsInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1428,6 +1574,10 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -1435,6 +1585,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1469,6 +1620,10 @@ export type AgentCreateWithoutChannelsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
@@ -1476,6 +1631,7 @@ export type AgentCreateWithoutChannelsInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -1510,6 +1666,10 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
@@ -1517,6 +1677,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -1567,6 +1728,10 @@ export type AgentUpdateWithoutChannelsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
@@ -1574,6 +1739,7 @@ export type AgentUpdateWithoutChannelsInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -1608,6 +1774,10 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
@@ -1615,6 +1785,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutNotedTaskRunsInput = {
@@ -1649,6 +1820,10 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
@@ -1656,6 +1831,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
@@ -1690,6 +1866,10 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
@@ -1697,6 +1877,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
@@ -1747,6 +1928,10 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
@@ -1754,6 +1939,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
@@ -1788,6 +1974,10 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
@@ -1795,6 +1985,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -1829,6 +2020,10 @@ export type AgentCreateWithoutSnapshotsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -1836,6 +2031,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -1870,6 +2066,10 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -1877,6 +2077,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -1927,6 +2128,10 @@ export type AgentUpdateWithoutSnapshotsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -1934,6 +2139,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -1968,6 +2174,10 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -1975,6 +2185,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -2009,6 +2220,10 @@ export type AgentCreateWithoutSkillsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -2016,6 +2231,7 @@ export type AgentCreateWithoutSkillsInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -2050,6 +2266,10 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -2057,6 +2277,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -2107,6 +2328,10 @@ export type AgentUpdateWithoutSkillsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -2114,6 +2339,7 @@ export type AgentUpdateWithoutSkillsInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -2148,6 +2374,10 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -2155,6 +2385,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -2189,6 +2420,10 @@ export type AgentCreateWithoutDomainsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
@@ -2196,6 +2431,7 @@ export type AgentCreateWithoutDomainsInput = {
   skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -2230,6 +2466,10 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
@@ -2237,6 +2477,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -2287,6 +2528,10 @@ export type AgentUpdateWithoutDomainsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
@@ -2294,6 +2539,7 @@ export type AgentUpdateWithoutDomainsInput = {
   skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -2328,6 +2574,10 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
   routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
@@ -2335,6 +2585,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -2369,6 +2620,10 @@ export type AgentCreateWithoutRoutesInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
@@ -2376,6 +2631,7 @@ export type AgentCreateWithoutRoutesInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -2410,6 +2666,10 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: string | null
   taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
   channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
   secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
@@ -2417,6 +2677,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -2467,6 +2728,10 @@ export type AgentUpdateWithoutRoutesInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
@@ -2474,6 +2739,7 @@ export type AgentUpdateWithoutRoutesInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -2508,8 +2774,213 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
   notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentCreateWithoutBudgetInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutBudgetInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutBudgetInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutBudgetInput, Prisma.AgentUncheckedCreateWithoutBudgetInput>
+}
+
+export type AgentUpsertWithoutBudgetInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutBudgetInput, Prisma.AgentUncheckedUpdateWithoutBudgetInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutBudgetInput, Prisma.AgentUncheckedCreateWithoutBudgetInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutBudgetInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutBudgetInput, Prisma.AgentUncheckedUpdateWithoutBudgetInput>
+}
+
+export type AgentUpdateWithoutBudgetInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutBudgetInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
   secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
   skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
@@ -2634,6 +3105,10 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
+  modelKeyHash?: boolean
+  proxyKeyHash?: boolean
+  modelPausedAt?: boolean
+  modelPausedBy?: boolean
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
   routes?: boolean | Prisma.Agent$routesArgs<ExtArgs>
@@ -2642,6 +3117,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
   usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
+  budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -2677,6 +3153,10 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
+  modelKeyHash?: boolean
+  proxyKeyHash?: boolean
+  modelPausedAt?: boolean
+  modelPausedBy?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -2711,6 +3191,10 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
+  modelKeyHash?: boolean
+  proxyKeyHash?: boolean
+  modelPausedAt?: boolean
+  modelPausedBy?: boolean
 }, ExtArgs["result"]["agent"]>
 
 export type AgentSelectScalar = {
@@ -2745,9 +3229,13 @@ export type AgentSelectScalar = {
   localModel?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
+  modelKeyHash?: boolean
+  proxyKeyHash?: boolean
+  modelPausedAt?: boolean
+  modelPausedBy?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "manifest" | "taskRunsSince", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "manifest" | "taskRunsSince" | "modelKeyHash" | "proxyKeyHash" | "modelPausedAt" | "modelPausedBy", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
@@ -2757,6 +3245,7 @@ export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   domains?: boolean | Prisma.Agent$domainsArgs<ExtArgs>
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
   usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
+  budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -2773,6 +3262,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     domains: Prisma.$DomainPayload<ExtArgs>[]
     snapshots: Prisma.$SnapshotPayload<ExtArgs>[]
     usage: Prisma.$AgentUsagePayload<ExtArgs> | null
+    budget: Prisma.$ModelBudgetPayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -2875,6 +3365,22 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * Task runs that ended before this time are not reported as events.
      */
     taskRunsSince: Date
+    /**
+     * SHA-256 of the key with which its sandbox calls models; each start derives another.
+     */
+    modelKeyHash: runtime.Bytes | null
+    /**
+     * SHA-256 of the credential in its sandbox's proxy URL. Null if it has no proxy of its own.
+     */
+    proxyKeyHash: runtime.Bytes | null
+    /**
+     * Since when it may not call models; null while it may.
+     */
+    modelPausedAt: Date | null
+    /**
+     * Who paused it. Refers to User, without a foreign key.
+     */
+    modelPausedBy: string | null
   }, ExtArgs["result"]["agent"]>
   composites: {}
 }
@@ -3277,6 +3783,7 @@ export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Ty
   domains<T extends Prisma.Agent$domainsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$domainsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$DomainPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   snapshots<T extends Prisma.Agent$snapshotsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$snapshotsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SnapshotPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   usage<T extends Prisma.Agent$usageArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$usageArgs<ExtArgs>>): Prisma.Prisma__AgentUsageClient<runtime.Types.Result.GetResult<Prisma.$AgentUsagePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
+  budget<T extends Prisma.Agent$budgetArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$budgetArgs<ExtArgs>>): Prisma.Prisma__ModelBudgetClient<runtime.Types.Result.GetResult<Prisma.$ModelBudgetPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -3337,6 +3844,10 @@ export interface AgentFieldRefs {
   readonly localModel: Prisma.FieldRef<"Agent", 'Json'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
   readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
+  readonly modelKeyHash: Prisma.FieldRef<"Agent", 'Bytes'>
+  readonly proxyKeyHash: Prisma.FieldRef<"Agent", 'Bytes'>
+  readonly modelPausedAt: Prisma.FieldRef<"Agent", 'DateTime'>
+  readonly modelPausedBy: Prisma.FieldRef<"Agent", 'String'>
 }
     
 
@@ -3914,6 +4425,25 @@ export type Agent$usageArgs<ExtArgs extends runtime.Types.Extensions.InternalArg
    */
   include?: Prisma.AgentUsageInclude<ExtArgs> | null
   where?: Prisma.AgentUsageWhereInput
+}
+
+/**
+ * Agent.budget
+ */
+export type Agent$budgetArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the ModelBudget
+   */
+  select?: Prisma.ModelBudgetSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the ModelBudget
+   */
+  omit?: Prisma.ModelBudgetOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.ModelBudgetInclude<ExtArgs> | null
+  where?: Prisma.ModelBudgetWhereInput
 }
 
 /**

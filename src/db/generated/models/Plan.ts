@@ -36,6 +36,8 @@ export type PlanAvgAggregateOutputType = {
   storageBytes: number | null
   requestsPerMinute: number | null
   agentDiskMb: number | null
+  modelUsdPerMonth: runtime.Decimal | null
+  modelTokensPerMonth: number | null
 }
 
 export type PlanSumAggregateOutputType = {
@@ -45,6 +47,8 @@ export type PlanSumAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   agentDiskMb: number | null
+  modelUsdPerMonth: runtime.Decimal | null
+  modelTokensPerMonth: bigint | null
 }
 
 export type PlanMinAggregateOutputType = {
@@ -59,6 +63,8 @@ export type PlanMinAggregateOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean | null
   agentDiskMb: number | null
+  modelUsdPerMonth: runtime.Decimal | null
+  modelTokensPerMonth: bigint | null
 }
 
 export type PlanMaxAggregateOutputType = {
@@ -73,6 +79,8 @@ export type PlanMaxAggregateOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean | null
   agentDiskMb: number | null
+  modelUsdPerMonth: runtime.Decimal | null
+  modelTokensPerMonth: bigint | null
 }
 
 export type PlanCountAggregateOutputType = {
@@ -87,6 +95,8 @@ export type PlanCountAggregateOutputType = {
   requestsPerMinute: number
   hotSwaps: number
   agentDiskMb: number
+  modelUsdPerMonth: number
+  modelTokensPerMonth: number
   _all: number
 }
 
@@ -98,6 +108,8 @@ export type PlanAvgAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   agentDiskMb?: true
+  modelUsdPerMonth?: true
+  modelTokensPerMonth?: true
 }
 
 export type PlanSumAggregateInputType = {
@@ -107,6 +119,8 @@ export type PlanSumAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   agentDiskMb?: true
+  modelUsdPerMonth?: true
+  modelTokensPerMonth?: true
 }
 
 export type PlanMinAggregateInputType = {
@@ -121,6 +135,8 @@ export type PlanMinAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  modelUsdPerMonth?: true
+  modelTokensPerMonth?: true
 }
 
 export type PlanMaxAggregateInputType = {
@@ -135,6 +151,8 @@ export type PlanMaxAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  modelUsdPerMonth?: true
+  modelTokensPerMonth?: true
 }
 
 export type PlanCountAggregateInputType = {
@@ -149,6 +167,8 @@ export type PlanCountAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  modelUsdPerMonth?: true
+  modelTokensPerMonth?: true
   _all?: true
 }
 
@@ -250,6 +270,8 @@ export type PlanGroupByOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean
   agentDiskMb: number | null
+  modelUsdPerMonth: runtime.Decimal | null
+  modelTokensPerMonth: bigint | null
   _count: PlanCountAggregateOutputType | null
   _avg: PlanAvgAggregateOutputType | null
   _sum: PlanSumAggregateOutputType | null
@@ -287,6 +309,8 @@ export type PlanWhereInput = {
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
+  modelUsdPerMonth?: Prisma.DecimalNullableFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }
 
@@ -302,6 +326,8 @@ export type PlanOrderByWithRelationInput = {
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaces?: Prisma.WorkspaceOrderByRelationAggregateInput
 }
 
@@ -320,6 +346,8 @@ export type PlanWhereUniqueInput = Prisma.AtLeast<{
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
+  modelUsdPerMonth?: Prisma.DecimalNullableFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
 }, "name">
 
@@ -335,6 +363,8 @@ export type PlanOrderByWithAggregationInput = {
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.PlanCountOrderByAggregateInput
   _avg?: Prisma.PlanAvgOrderByAggregateInput
   _max?: Prisma.PlanMaxOrderByAggregateInput
@@ -357,6 +387,8 @@ export type PlanScalarWhereWithAggregatesInput = {
   requestsPerMinute?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
+  modelUsdPerMonth?: Prisma.DecimalNullableWithAggregatesFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.BigIntNullableWithAggregatesFilter<"Plan"> | bigint | number | null
 }
 
 export type PlanCreateInput = {
@@ -371,6 +403,8 @@ export type PlanCreateInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: bigint | number | null
   workspaces?: Prisma.WorkspaceCreateNestedManyWithoutPlanInput
 }
 
@@ -386,6 +420,8 @@ export type PlanUncheckedCreateInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: bigint | number | null
   workspaces?: Prisma.WorkspaceUncheckedCreateNestedManyWithoutPlanInput
 }
 
@@ -401,6 +437,8 @@ export type PlanUpdateInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   workspaces?: Prisma.WorkspaceUpdateManyWithoutPlanNestedInput
 }
 
@@ -416,6 +454,8 @@ export type PlanUncheckedUpdateInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   workspaces?: Prisma.WorkspaceUncheckedUpdateManyWithoutPlanNestedInput
 }
 
@@ -431,6 +471,8 @@ export type PlanCreateManyInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: bigint | number | null
 }
 
 export type PlanUpdateManyMutationInput = {
@@ -445,6 +487,8 @@ export type PlanUpdateManyMutationInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
 
 export type PlanUncheckedUpdateManyInput = {
@@ -459,6 +503,8 @@ export type PlanUncheckedUpdateManyInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
 
 export type PlanCountOrderByAggregateInput = {
@@ -473,6 +519,8 @@ export type PlanCountOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrder
 }
 
 export type PlanAvgOrderByAggregateInput = {
@@ -482,6 +530,8 @@ export type PlanAvgOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrder
 }
 
 export type PlanMaxOrderByAggregateInput = {
@@ -496,6 +546,8 @@ export type PlanMaxOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrder
 }
 
 export type PlanMinOrderByAggregateInput = {
@@ -510,6 +562,8 @@ export type PlanMinOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrder
 }
 
 export type PlanSumOrderByAggregateInput = {
@@ -519,6 +573,8 @@ export type PlanSumOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  modelUsdPerMonth?: Prisma.SortOrder
+  modelTokensPerMonth?: Prisma.SortOrder
 }
 
 export type PlanScalarRelationFilter = {
@@ -550,6 +606,14 @@ export type NullableBigIntFieldUpdateOperationsInput = {
   divide?: bigint | number
 }
 
+export type NullableDecimalFieldUpdateOperationsInput = {
+  set?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  increment?: runtime.Decimal | runtime.DecimalJsLike | number | string
+  decrement?: runtime.Decimal | runtime.DecimalJsLike | number | string
+  multiply?: runtime.Decimal | runtime.DecimalJsLike | number | string
+  divide?: runtime.Decimal | runtime.DecimalJsLike | number | string
+}
+
 export type PlanCreateNestedOneWithoutWorkspacesInput = {
   create?: Prisma.XOR<Prisma.PlanCreateWithoutWorkspacesInput, Prisma.PlanUncheckedCreateWithoutWorkspacesInput>
   connectOrCreate?: Prisma.PlanCreateOrConnectWithoutWorkspacesInput
@@ -576,6 +640,8 @@ export type PlanCreateWithoutWorkspacesInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: bigint | number | null
 }
 
 export type PlanUncheckedCreateWithoutWorkspacesInput = {
@@ -590,6 +656,8 @@ export type PlanUncheckedCreateWithoutWorkspacesInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: bigint | number | null
 }
 
 export type PlanCreateOrConnectWithoutWorkspacesInput = {
@@ -620,6 +688,8 @@ export type PlanUpdateWithoutWorkspacesInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
 
 export type PlanUncheckedUpdateWithoutWorkspacesInput = {
@@ -634,6 +704,8 @@ export type PlanUncheckedUpdateWithoutWorkspacesInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
+  modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
 
 
@@ -679,6 +751,8 @@ export type PlanSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  modelUsdPerMonth?: boolean
+  modelTokensPerMonth?: boolean
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["plan"]>
@@ -695,6 +769,8 @@ export type PlanSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  modelUsdPerMonth?: boolean
+  modelTokensPerMonth?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -709,6 +785,8 @@ export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  modelUsdPerMonth?: boolean
+  modelTokensPerMonth?: boolean
 }, ExtArgs["result"]["plan"]>
 
 export type PlanSelectScalar = {
@@ -723,9 +801,11 @@ export type PlanSelectScalar = {
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  modelUsdPerMonth?: boolean
+  modelTokensPerMonth?: boolean
 }
 
-export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb", ExtArgs["result"]["plan"]>
+export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb" | "modelUsdPerMonth" | "modelTokensPerMonth", ExtArgs["result"]["plan"]>
 export type PlanInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
@@ -785,6 +865,17 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
      */
     agentDiskMb: number | null
+    /**
+     * US dollars that a workspace's agents may spend on models in a month, in UTC. Calls of models beyond it get 429:
+     * `models/ledger.ts`
+     * CHECK ((model_usd_per_month >= (0)::numeric))
+     */
+    modelUsdPerMonth: runtime.Decimal | null
+    /**
+     * The same in tokens: `models/ledger.ts`
+     * CHECK ((model_tokens_per_month >= 0))
+     */
+    modelTokensPerMonth: bigint | null
   }, ExtArgs["result"]["plan"]>
   composites: {}
 }
@@ -1220,6 +1311,8 @@ export interface PlanFieldRefs {
   readonly requestsPerMinute: Prisma.FieldRef<"Plan", 'Int'>
   readonly hotSwaps: Prisma.FieldRef<"Plan", 'Boolean'>
   readonly agentDiskMb: Prisma.FieldRef<"Plan", 'Int'>
+  readonly modelUsdPerMonth: Prisma.FieldRef<"Plan", 'Decimal'>
+  readonly modelTokensPerMonth: Prisma.FieldRef<"Plan", 'BigInt'>
 }
     
 

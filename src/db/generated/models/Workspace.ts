@@ -184,6 +184,7 @@ export type WorkspaceWhereInput = {
   feedback?: Prisma.FeedbackListRelationFilter
   invitations?: Prisma.InvitationListRelationFilter
   webhooks?: Prisma.WebhookListRelationFilter
+  budgets?: Prisma.ModelBudgetListRelationFilter
 }
 
 export type WorkspaceOrderByWithRelationInput = {
@@ -201,6 +202,7 @@ export type WorkspaceOrderByWithRelationInput = {
   feedback?: Prisma.FeedbackOrderByRelationAggregateInput
   invitations?: Prisma.InvitationOrderByRelationAggregateInput
   webhooks?: Prisma.WebhookOrderByRelationAggregateInput
+  budgets?: Prisma.ModelBudgetOrderByRelationAggregateInput
 }
 
 export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
@@ -221,6 +223,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   feedback?: Prisma.FeedbackListRelationFilter
   invitations?: Prisma.InvitationListRelationFilter
   webhooks?: Prisma.WebhookListRelationFilter
+  budgets?: Prisma.ModelBudgetListRelationFilter
 }, "id" | "name">
 
 export type WorkspaceOrderByWithAggregationInput = {
@@ -257,6 +260,7 @@ export type WorkspaceCreateInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateInput = {
@@ -273,6 +277,7 @@ export type WorkspaceUncheckedCreateInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUpdateInput = {
@@ -289,6 +294,7 @@ export type WorkspaceUpdateInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateInput = {
@@ -305,6 +311,7 @@ export type WorkspaceUncheckedUpdateInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyInput = {
@@ -535,6 +542,20 @@ export type WorkspaceUpdateOneRequiredWithoutSwapsNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutSwapsInput, Prisma.WorkspaceUpdateWithoutSwapsInput>, Prisma.WorkspaceUncheckedUpdateWithoutSwapsInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutBudgetsInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutBudgetsInput, Prisma.WorkspaceUncheckedCreateWithoutBudgetsInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutBudgetsInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutBudgetsNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutBudgetsInput, Prisma.WorkspaceUncheckedCreateWithoutBudgetsInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutBudgetsInput
+  upsert?: Prisma.WorkspaceUpsertWithoutBudgetsInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutBudgetsInput, Prisma.WorkspaceUpdateWithoutBudgetsInput>, Prisma.WorkspaceUncheckedUpdateWithoutBudgetsInput>
+}
+
 export type WorkspaceCreateWithoutPlanInput = {
   id?: string
   name: string
@@ -548,6 +569,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutPlanInput = {
@@ -563,6 +585,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutPlanInput = {
@@ -614,6 +637,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
@@ -629,6 +653,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutMembershipsInput = {
@@ -660,6 +685,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
@@ -675,6 +701,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutKeysInput = {
@@ -690,6 +717,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutKeysInput = {
@@ -705,6 +733,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutKeysInput = {
@@ -736,6 +765,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutKeysInput = {
@@ -751,6 +781,7 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutInvitationsInput = {
@@ -766,6 +797,7 @@ export type WorkspaceCreateWithoutInvitationsInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
@@ -781,6 +813,7 @@ export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutInvitationsInput = {
@@ -812,6 +845,7 @@ export type WorkspaceUpdateWithoutInvitationsInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
@@ -827,6 +861,7 @@ export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutFeedbackInput = {
@@ -842,6 +877,7 @@ export type WorkspaceCreateWithoutFeedbackInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
@@ -857,6 +893,7 @@ export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutFeedbackInput = {
@@ -888,6 +925,7 @@ export type WorkspaceUpdateWithoutFeedbackInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
@@ -903,6 +941,7 @@ export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutWebhooksInput = {
@@ -918,6 +957,7 @@ export type WorkspaceCreateWithoutWebhooksInput = {
   swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutWebhooksInput = {
@@ -933,6 +973,7 @@ export type WorkspaceUncheckedCreateWithoutWebhooksInput = {
   swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutWebhooksInput = {
@@ -964,6 +1005,7 @@ export type WorkspaceUpdateWithoutWebhooksInput = {
   swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutWebhooksInput = {
@@ -979,6 +1021,7 @@ export type WorkspaceUncheckedUpdateWithoutWebhooksInput = {
   swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGroupsInput = {
@@ -994,6 +1037,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGroupsInput = {
@@ -1009,6 +1053,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGroupsInput = {
@@ -1040,6 +1085,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
@@ -1055,6 +1101,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGatewaysInput = {
@@ -1070,6 +1117,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
@@ -1085,6 +1133,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGatewaysInput = {
@@ -1116,6 +1165,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
@@ -1131,6 +1181,7 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSignaturesInput = {
@@ -1146,6 +1197,7 @@ export type WorkspaceCreateWithoutSignaturesInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
@@ -1161,6 +1213,7 @@ export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSignaturesInput = {
@@ -1192,6 +1245,7 @@ export type WorkspaceUpdateWithoutSignaturesInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
@@ -1207,6 +1261,7 @@ export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSwapsInput = {
@@ -1222,6 +1277,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSwapsInput = {
@@ -1237,6 +1293,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSwapsInput = {
@@ -1268,6 +1325,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
@@ -1280,6 +1338,87 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
   signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
   groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutBudgetsInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutBudgetsInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutBudgetsInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutBudgetsInput, Prisma.WorkspaceUncheckedCreateWithoutBudgetsInput>
+}
+
+export type WorkspaceUpsertWithoutBudgetsInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutBudgetsInput, Prisma.WorkspaceUncheckedUpdateWithoutBudgetsInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutBudgetsInput, Prisma.WorkspaceUncheckedCreateWithoutBudgetsInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutBudgetsInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutBudgetsInput, Prisma.WorkspaceUncheckedUpdateWithoutBudgetsInput>
+}
+
+export type WorkspaceUpdateWithoutBudgetsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutBudgetsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
@@ -1304,6 +1443,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutPlanInput = {
@@ -1319,6 +1459,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateManyWithoutPlanInput = {
@@ -1342,6 +1483,7 @@ export type WorkspaceCountOutputType = {
   feedback: number
   invitations: number
   webhooks: number
+  budgets: number
 }
 
 export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1354,6 +1496,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   feedback?: boolean | WorkspaceCountOutputTypeCountFeedbackArgs
   invitations?: boolean | WorkspaceCountOutputTypeCountInvitationsArgs
   webhooks?: boolean | WorkspaceCountOutputTypeCountWebhooksArgs
+  budgets?: boolean | WorkspaceCountOutputTypeCountBudgetsArgs
 }
 
 /**
@@ -1429,6 +1572,13 @@ export type WorkspaceCountOutputTypeCountWebhooksArgs<ExtArgs extends runtime.Ty
   where?: Prisma.WebhookWhereInput
 }
 
+/**
+ * WorkspaceCountOutputType without action
+ */
+export type WorkspaceCountOutputTypeCountBudgetsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.ModelBudgetWhereInput
+}
+
 
 export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -1445,6 +1595,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
+  budgets?: boolean | Prisma.Workspace$budgetsArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["workspace"]>
 
@@ -1483,6 +1634,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   feedback?: boolean | Prisma.Workspace$feedbackArgs<ExtArgs>
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
+  budgets?: boolean | Prisma.Workspace$budgetsArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type WorkspaceIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1505,6 +1657,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     feedback: Prisma.$FeedbackPayload<ExtArgs>[]
     invitations: Prisma.$InvitationPayload<ExtArgs>[]
     webhooks: Prisma.$WebhookPayload<ExtArgs>[]
+    budgets: Prisma.$ModelBudgetPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -1915,6 +2068,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   feedback<T extends Prisma.Workspace$feedbackArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$feedbackArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$FeedbackPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   invitations<T extends Prisma.Workspace$invitationsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$invitationsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$InvitationPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   webhooks<T extends Prisma.Workspace$webhooksArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$webhooksArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$WebhookPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  budgets<T extends Prisma.Workspace$budgetsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$budgetsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$ModelBudgetPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2562,6 +2716,30 @@ export type Workspace$webhooksArgs<ExtArgs extends runtime.Types.Extensions.Inte
   take?: number
   skip?: number
   distinct?: Prisma.WebhookScalarFieldEnum | Prisma.WebhookScalarFieldEnum[]
+}
+
+/**
+ * Workspace.budgets
+ */
+export type Workspace$budgetsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the ModelBudget
+   */
+  select?: Prisma.ModelBudgetSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the ModelBudget
+   */
+  omit?: Prisma.ModelBudgetOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.ModelBudgetInclude<ExtArgs> | null
+  where?: Prisma.ModelBudgetWhereInput
+  orderBy?: Prisma.ModelBudgetOrderByWithRelationInput | Prisma.ModelBudgetOrderByWithRelationInput[]
+  cursor?: Prisma.ModelBudgetWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.ModelBudgetScalarFieldEnum | Prisma.ModelBudgetScalarFieldEnum[]
 }
 
 /**
