@@ -1,47 +1,26 @@
 /** The git client against a real agentd: clones, fetches and pushes. */
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
-import { promisify } from 'node:util'
+import { afterEach, beforeEach, test } from 'node:test'
+import { type GitClient, gitClient } from '../../support/git-client.ts'
 import { TOKEN } from './agentd.ts'
-import { RepositoryWorld } from './repository.ts'
+import { useRepository } from './repository.ts'
 
-let world: RepositoryWorld
+const world = await useRepository()
 let place: string
-before(async () => {
-  world = await RepositoryWorld.start()
-})
-after(() => world.close())
+let git: GitClient
 beforeEach(async () => {
-  await world.anew()
   place = await mkdtemp(join(tmpdir(), 'clones-'))
+  await writeFile(join(place, '.gitconfig'), `[http]\n\textraHeader = Authorization: Bearer ${TOKEN}\n`)
+  git = gitClient(place)
 })
-const cleanUp = () => rm(place, { recursive: true, force: true })
+afterEach(() => rm(place, { recursive: true, force: true }))
 
-/** Runs git like the owner of a clone, with the token in a header. */
-async function client(folder: string, ...args: string[]): Promise<{ code: number; said: string }> {
-  const settings = {
-    'http.extraHeader': `Authorization: Bearer ${TOKEN}`,
-    'user.name': 'C',
-    'user.email': 'c@d.e',
-  }
-  const config = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const env = { ...process.env, GIT_CONFIG_GLOBAL: '/dev/null', GIT_TERMINAL_PROMPT: '0' }
-  const options = { cwd: join(place, folder), env, maxBuffer: 2 ** 26 }
-  return promisify(execFile)('git', [...config, ...args], options).then(
-    ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
-    ({ code, stdout, stderr }) => ({ code, said: stdout + stderr }),
-  )
-}
-
-async function ok(folder: string, ...args: string[]): Promise<string> {
-  const { code, said } = await client(folder, ...args)
-  assert.equal(code, 0, `git ${args.join(' ')}: ${said}`)
-  return said.trim()
-}
+/** Runs git in a folder of `place`, like the owner of a clone. */
+const client = (folder: string, ...args: string[]) => git.git(join(place, folder), ...args)
+const ok = async (folder: string, ...args: string[]) => (await git.done(join(place, folder), ...args)).trim()
 
 const clone = (name: string, ...args: string[]) =>
   ok('', 'clone', '-q', ...args, world.agentd.url('/v1/git'), name)
@@ -90,7 +69,6 @@ test('clone, push and fetch work', async () => {
   await ok('shallow', 'push', '-q')
   assert.equal(await atAgent('e'), 'e')
   await clone('partial', '--filter=blob:none', '--no-checkout')
-  await cleanUp()
 })
 
 test('a push first commits what the agent has changed; a diverged push is rejected', async () => {
@@ -101,7 +79,7 @@ test('a push first commits what the agent has changed; a diverged push is reject
   await change('c', { b: 'b' })
   const late = await client('c', 'push', '-q')
   assert.notEqual(late.code, 0)
-  assert.match(late.said, /fetch first|non-fast-forward/)
+  assert.match(late.stderr, /fetch first|non-fast-forward/)
   await assert.rejects(atAgent('b'))
   await ok('c', 'pull', '-q', '--rebase')
   await ok('c', 'push', '-q')
@@ -110,13 +88,12 @@ test('a push first commits what the agent has changed; a diverged push is reject
   await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
   await change('c', { b: 'other' })
   const forced = await client('c', 'push', '-q', '--force')
-  assert.match(forced.said, /remote: main has diverged from the agent's: git pull, then push again\./)
+  assert.match(forced.stderr, /remote: main has diverged from the agent's: git pull, then push again\./)
   const deleted = await client('c', 'push', '-q', 'origin', ':main')
-  assert.match(deleted.said, /remote: main cannot be deleted/)
+  assert.match(deleted.stderr, /remote: main cannot be deleted/)
   const hidden = await client('c', 'push', '-q', 'origin', 'HEAD:refs/berth/checked')
   assert.notEqual(hidden.code, 0)
   assert.equal(await atAgent('b'), 'b')
-  await cleanUp()
 })
 
 test('a push of invalid content is rejected with the reason', async () => {
@@ -136,23 +113,22 @@ test('a push of invalid content is rejected with the reason', async () => {
   ]
   for (const [files, reason] of refused) {
     await change('c', files)
-    const { code, said } = await client('c', 'push', '-q')
+    const { code, stderr } = await client('c', 'push', '-q')
     assert.notEqual(code, 0)
-    assert.match(said, reason)
+    assert.match(stderr, reason)
     await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
   }
   const blob = await ok('c', 'rev-parse', 'HEAD:fine')
   await ok('c', 'update-index', '--add', '--cacheinfo', `100644,${blob},${'z'.repeat(300)}`)
   await ok('c', 'commit', '-q', '-m', 'long')
-  assert.match((await client('c', 'push', '-q')).said, /remote: zz.*…: the name is too long/)
+  assert.match((await client('c', 'push', '-q')).stderr, /remote: zz.*…: the name is too long/)
   await ok('c', 'reset', '-q', '--hard', 'HEAD~1')
   await ok('c', 'init', '-q', 'sub')
   await change('c/sub', { x: 'x' })
   await change('c', {})
-  assert.match((await client('c', 'push', '-q')).said, /remote: sub: submodules cannot be kept/)
+  assert.match((await client('c', 'push', '-q')).stderr, /remote: sub: submodules cannot be kept/)
   assert.deepEqual((await world.status()).pushed, world.git('rev-parse', 'main'))
   assert.equal(world.git('status', '--porcelain'), '')
-  await cleanUp()
 })
 
 const VALUE = 'value-of-the-agents-key'
@@ -245,11 +221,10 @@ for (const [how, steps, push, reason] of SMUGGLED)
     await world.commit()
     await clone('c')
     for (const step of steps) await step()
-    const { code, said } = await client('c', 'push', '-q', 'origin', ...push)
+    const { code, stderr } = await client('c', 'push', '-q', 'origin', ...push)
     assert.notEqual(code, 0)
-    assert.match(said, reason)
+    assert.match(stderr, reason)
     assert.doesNotMatch(await ok('c', 'ls-remote'), /refs\/(tags|heads\/(?!main))/)
-    await cleanUp()
   })
 
 test('a push accepts old objects, and the exceptions of its .gitignore [report: pushed secrets]', async () => {
@@ -262,15 +237,14 @@ test('a push accepts old objects, and the exceptions of its .gitignore [report: 
   await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/old', 'HEAD:refs/tags/old')
   await change('c', { 'tests/key.pem': PEM, '.gitignore': '!/tests/*.pem\n!tests/\n!key.pem\n' })
   assert.match(
-    (await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).said,
+    (await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).stderr,
     /tests\/key\.pem in commit/,
   )
   await change('c', { '.gitignore': '!/tests/key.pem\n' })
   await ok('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')
   // The value of a secret stays out even so.
   await change('c', { 'tests/key.pem': `${PEM}${VALUE}` })
-  assert.match((await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).said, /has the value/)
-  await cleanUp()
+  assert.match((await client('c', 'push', '-q', 'origin', 'HEAD:refs/heads/new')).stderr, /has the value/)
 })
 
 test('a push of thousands of files is scanned to the end [report: pushed secrets]', async () => {
@@ -282,11 +256,10 @@ test('a push of thousands of files is scanned to the end [report: pushed secrets
   await change('c', { ...many, 'z/last': `${'x'.repeat(65_530)}${VALUE}${'x'.repeat(500_000)}` })
   await ok('c', 'rm', '-rq', 'many', 'z')
   await ok('c', 'commit', '-qm', 'removed')
-  assert.match((await client('c', 'push', '-q')).said, /remote: z\/last in commit/)
+  assert.match((await client('c', 'push', '-q')).stderr, /remote: z\/last in commit/)
   await ok('c', 'reset', '-q', '--hard', 'origin/main')
   await change('c', many)
   await ok('c', 'push', '-q')
-  await cleanUp()
 })
 
 test('a push leaves files alone that the agent is writing', async () => {
@@ -323,5 +296,4 @@ test('a push leaves files alone that the agent is writing', async () => {
   await world.commit()
   assert.equal(world.git('show', 'main:log'), `${count - 1}`)
   assert.equal(world.git('status', '--porcelain'), '')
-  await cleanUp()
 })

@@ -4,17 +4,12 @@ import { execFileSync, spawn } from 'node:child_process'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processesOf, TOKEN, until } from './agentd.ts'
-import { RepositoryWorld } from './repository.ts'
+import { useRepository } from './repository.ts'
 
-let world: RepositoryWorld
-before(async () => {
-  world = await RepositoryWorld.start()
-})
-after(() => world.close())
-beforeEach(() => world.anew())
+const world = await useRepository()
 
 const url = () => world.agentd.url('/v1/git')
 const TOKEN_HEADER = `http.extraHeader=Authorization: Bearer ${TOKEN}`

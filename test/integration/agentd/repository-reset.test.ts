@@ -3,18 +3,13 @@ import assert from 'node:assert/strict'
 import { chmod, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
+import { test } from 'node:test'
 import { EPOCH_HEADER } from '../../../agentd/protocol.ts'
 import type { Extras, Imported } from '../../../agentd/repository/protocol.ts'
 import { TOKEN } from './agentd.ts'
-import { RepositoryWorld } from './repository.ts'
+import { useRepository } from './repository.ts'
 
-let world: RepositoryWorld
-before(async () => {
-  world = await RepositoryWorld.start()
-})
-after(() => world.close())
-beforeEach(() => world.anew())
+const world = await useRepository()
 
 const reset = (commit: unknown) =>
   world.agentd.call('POST', '/v1/repository/reset', { json: { commit }, epoch: 1 })

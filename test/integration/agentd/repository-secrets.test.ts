@@ -2,23 +2,11 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
-import { RepositoryWorld } from './repository.ts'
+import { test } from 'node:test'
+import { useRepository } from './repository.ts'
 
-let world: RepositoryWorld
-let root: string
-before(async () => {
-  world = await RepositoryWorld.start()
-  root = world.root
-})
-after(() => world.close())
-beforeEach(() => world.anew())
-
-const git = (...args: string[]) => world.git(...args)
-const put = (path: string, content: string) => world.put(path, content)
-const commit = () => world.commit()
-const repository = () => world.status()
-const files = (commit: string) => world.files(commit)
+const world = await useRepository()
+const { root, git, put, commit, status: repository, files } = world
 
 test('secrets stay out of commits whatever .gitignore says, tracked or not', async () => {
   await world.tellSecrets({ API_KEY: 'value-of-the-key', SHORT: 'short', AGENT_NAME: 'Name of the agent' })

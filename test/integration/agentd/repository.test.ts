@@ -4,26 +4,14 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, beforeEach, test } from 'node:test'
-import type { CommitRequest, TreeChange } from '../../../agentd/repository/protocol.ts'
+import { test } from 'node:test'
+import type { TreeChange } from '../../../agentd/repository/protocol.ts'
 import { until } from '../../support/processes.ts'
 import { TOKEN } from './agentd.ts'
-import { RepositoryWorld } from './repository.ts'
+import { RepositoryWorld, useRepository } from './repository.ts'
 
-let world: RepositoryWorld
-let root: string
-before(async () => {
-  world = await RepositoryWorld.start()
-  root = world.root
-})
-after(() => world.close())
-beforeEach(() => world.anew())
-
-const git = (...args: string[]) => world.git(...args)
-const put = (path: string, content: string) => world.put(path, content)
-const commit = (request?: Partial<CommitRequest>) => world.commit(request)
-const repository = () => world.status()
-const files = (commit: string) => world.files(commit)
+const world = await useRepository()
+const { root, git, put, commit, status: repository, files } = world
 
 async function text(
   path: string,

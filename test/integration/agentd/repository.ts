@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { after, beforeEach } from 'node:test'
 import type { AgentdConfig } from '../../../agentd/protocol.ts'
 import type { CommitRequest, Committed, RepositoryStatus } from '../../../agentd/repository/protocol.ts'
 import { standInEngine, TestAgentd } from './agentd.ts'
@@ -53,7 +54,7 @@ export class RepositoryWorld {
   }
 
   /** Runs git in the root, as the agent itself would. */
-  git(...args: string[]): string {
+  git = (...args: string[]): string => {
     const name = ['-c', 'user.name=Agent', '-c', 'user.email=agent@example.com']
     const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
     return execFileSync('git', [...name, ...args], { cwd: this.root, stdio })
@@ -61,12 +62,12 @@ export class RepositoryWorld {
       .trim()
   }
 
-  async put(path: string, content: string | Buffer): Promise<void> {
+  put = async (path: string, content: string | Buffer): Promise<void> => {
     await mkdir(dirname(join(this.root, path)), { recursive: true })
     await writeFile(join(this.root, path), content)
   }
 
-  async commit(request: Partial<CommitRequest> = {}): Promise<Committed> {
+  commit = async (request: Partial<CommitRequest> = {}): Promise<Committed> => {
     const json = { message: 'sync', ...request }
     const path = '/v1/repository/commit'
     const { status, body } = await this.agentd.call<Committed>('POST', path, { json, epoch: 1 })
@@ -74,18 +75,25 @@ export class RepositoryWorld {
     return body
   }
 
-  async status(): Promise<RepositoryStatus> {
+  status = async (): Promise<RepositoryStatus> => {
     const { status, body } = await this.agentd.call<RepositoryStatus>('GET', '/v1/repository')
     assert.equal(status, 200, JSON.stringify(body))
     return body
   }
 
-  files(commit: string): string[] {
-    return this.git('ls-tree', '-r', '--name-only', commit).split('\n').filter(Boolean)
-  }
+  files = (commit: string): string[] =>
+    this.git('ls-tree', '-r', '--name-only', commit).split('\n').filter(Boolean)
 
   async close(): Promise<void> {
     await this.agentd.close()
     await rm(this.agentd.config.engineDir, { recursive: true })
   }
+}
+
+/** The agentd of a test file. Each test begins with an empty root with a repository. */
+export async function useRepository(): Promise<RepositoryWorld> {
+  const world = await RepositoryWorld.start()
+  after(() => world.close())
+  beforeEach(() => world.anew())
+  return world
 }
