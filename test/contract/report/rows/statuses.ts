@@ -215,7 +215,7 @@ export const statuses: Section[] = [
       ],
       [
         'snapshots: IPFS cannot be reached',
-        'agents/snapshot-refusals > a sync or reset that cannot reach IPFS > a sync or reset that cannot reach IPFS returns 503 and may be retried',
+        'openclaw/snapshots > a sync or reset that cannot reach IPFS > a sync or reset that cannot reach IPFS returns 503 and may be retried',
       ],
     ],
   },
