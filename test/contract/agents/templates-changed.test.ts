@@ -20,7 +20,7 @@ import {
 
 const context = await openContext()
 const { isPinned, workspace, sql } = context
-const { workspace: own, agent, snapshot, body, make } = await templateMaker(context)
+const { workspace: own, agent, snapshot, make } = await templateMaker(context)
 const { api } = own
 const { workspace: other } = await templateMaker(context)
 
@@ -164,20 +164,6 @@ describe('archiving a template', () => {
     assertError(await other.api.delete(`${TEMPLATES}/${templateId}`), 404, NO_TEMPLATE)
     assertError(await other.api.get(`${TEMPLATES}/id/${templateId}`), 404, NO_TEMPLATE)
     assert.equal((await api.get(`${TEMPLATES}/id/${templateId}`)).status, 200)
-  })
-})
-
-describe('access to templates', () => {
-  it('templates are read with org:agents:read, and changed with org:agents:write', async () => {
-    const reader = await own.keyed('org:agents:read')
-    assert.equal((await reader.get(TEMPLATES)).status, 200)
-    assertError(await reader.post(TEMPLATES, body()), 403, 'Missing scope: org:agents:write')
-    assertError(await reader.delete(`${TEMPLATES}/${MISSING_ID}`), 403, 'Missing scope: org:agents:write')
-    const files = await own.keyed('org:files:write')
-    assertError(await files.get(TEMPLATES), 403, 'Missing scope: org:agents:read')
-  })
-  it("template routes return 403 for an agent's tokens", async () => {
-    assertError(await agent.gateway.get(TEMPLATES), 403, /^An agent's token/)
   })
 })
 

@@ -152,13 +152,6 @@ describe('templates from a repository', () => {
     const noBranch = 'branch: the repository has no such branch, tag or commit'
     assertError(await api.post(TEMPLATES, { gitUrl, branch: 'none' }), 400, noBranch)
   })
-  it('a template from a repository needs a key with write access', async () => {
-    const reader = await workspace.keyed('org:agents:read')
-    const { gitUrl } = await repository()
-    assertError(await reader.post(TEMPLATES, { gitUrl }), 403, 'Missing scope: org:agents:write')
-    assert.equal((await reader.post(`${TEMPLATES}/branches`, { gitUrl })).status, 200)
-    assertError(await agent.gateway.post(`${TEMPLATES}/branches`, { gitUrl }), 403, /^An agent's token/)
-  })
 })
 
 describe('rereading a repository', () => {

@@ -68,7 +68,7 @@ export const resources: Section[] = [
       ['`agentId` in paths', 'agents/access > agent routes > agent routes return 404 for an unknown agent'],
       [
         '`skillId` in paths',
-        'agents/attached-skills > detaching a skill > detaching a skill leaves it in the library',
+        'agents/attached-skills > detaching a skill > detaching a skill leaves it in the library, and says so [report: error texts]',
         'agents/attached-skills > skill updates > a skill update rejects unknown skills and versions, and malformed fields',
       ],
       [
