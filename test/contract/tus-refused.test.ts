@@ -7,8 +7,8 @@ import { inlineCid, missingCid, openContext } from './context.ts'
 import { begin, bytesOf, create, encodeMetadata, head, patch, sendAll, TUS } from './tus-client.ts'
 
 const GIB = 1_073_741_824
-const { workspace, anonymous, sql } = await openContext()
-const { api, keyed, id: workspaceId } = await workspace()
+const { workspace, sql } = await openContext()
+const { api, id: workspaceId } = await workspace()
 
 async function assertRefused(answer: Response, status: number, message: string | RegExp): Promise<void> {
   const body = await answer.text()
@@ -23,25 +23,14 @@ const uploads = async () =>
   (await sql('SELECT count(*)::int AS count FROM upload WHERE workspace_id = $1', [workspaceId]))[0]?.count
 
 describe('uploads refused at the start', () => {
-  const tooMany = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`key${i}`, 'value']))
   const refused: Record<string, [Record<string, string> | string, number, string | RegExp]> = {
     'a value that is not base64': ['filename ab!', 400, /^Upload-Metadata: must be pairs/],
     'a repeated key': ['name YQ==,name Yg==', 400, /^Upload-Metadata: must be pairs/],
     'another network': [{ network: 'secret' }, 400, 'network: must be public or private'],
-    'a name that is too long': [{ name: 'x'.repeat(256) }, 400, 'name: must have at most 255 characters'],
     'a file name with NUL': [{ filename: 'a\0b' }, 400, /^name: must not contain NUL/],
     'a file type with NUL': [{ filetype: 'a\0b' }, 400, /^filetype: must not contain NUL/],
     'keyvalues that are not JSON': [{ keyvalues: '{' }, 400, 'keyvalues: not valid JSON'],
-    'too many keyvalues': [
-      { keyvalues: JSON.stringify(tooMany) },
-      400,
-      'keyvalues: must have at most 10 pairs',
-    ],
-    'a value that is not text': [{ keyvalues: '{"a":1}' }, 400, /^keyvalues\.a: /],
-    'a malformed group id': [{ group_id: 'x' }, 400, 'group_id: must be a UUID'],
     'a missing group': [{ group_id: randomUUID() }, 404, 'group_id: there is no such group'],
-    'an expiry in the past': [{ expires_at: '1000' }, 400, 'expires_at: must be in the future'],
-    'another CID version': [{ cid_version: 'v2' }, 400, 'cid_version: must be v0 or v1'],
     'a folder that is neither true nor false': [{ folder: 'yes' }, 400, 'folder: must be true or false'],
     'a CAR for the private network': [{ car: 'true' }, 400, 'car: only on the public network'],
   }
@@ -57,10 +46,6 @@ describe('uploads refused at the start', () => {
       await assertRefused(await create(api, length), 400, 'Upload-Length: must be a number of bytes')
     })
   }
-  it('an upload is refused at the start for a deferred length', async () => {
-    const headers = { 'upload-defer-length': '1' }
-    await assertRefused(await create(api, 10, {}, { headers }), 400, /^Upload-Defer-Length: /)
-  })
   it('an upload is refused at the start for a group of another network or workspace', async () => {
     const other = await workspace()
     const theirs = (await other.api.post('/v3/groups/private', { name: 'theirs' })).body.data.id
@@ -72,14 +57,6 @@ describe('uploads refused at the start', () => {
         'group_id: there is no such group',
       )
     }
-  })
-  it('an upload is refused at the start without a key, or with one that may not write', async () => {
-    assert.equal((await create(anonymous, 10)).status, 401)
-    await assertRefused(
-      await create(await keyed('org:files:read'), 10),
-      403,
-      /^Missing scope: org:files:write/,
-    )
   })
   it('an upload is refused at the start if it exceeds the plan', async () => {
     const free = (await workspace('free')).api
@@ -164,18 +141,6 @@ describe('uploads refused at the end', () => {
       404,
       'group_id: there is no such group',
     )
-  })
-  it("an upload is refused at the end if the plan's storage was used up in the meantime", async () => {
-    await sql(
-      `INSERT INTO plan (name, channels, custom_domains, pin_by_cid, storage_bytes)
-       VALUES ('tus-room', false, false, false, 1000)`,
-    )
-    const small = (await workspace('tus-room')).api
-    const begun = await Promise.all([begin(small, 600), begin(small, 600)])
-    const answers = await Promise.all(
-      begun.map(({ location }, i) => patch(location, 0, bytesOf(`room ${i}`, 600))),
-    )
-    assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 403])
   })
   it('an upload is refused at the start if too many announced bytes are unfinished', async () => {
     await sql(

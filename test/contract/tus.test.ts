@@ -1,15 +1,10 @@
 /** Resumable uploads: by the npm SDK, by the Go CLI, and by any tus 1.0.0 client. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { CarWriter } from '@ipld/car'
 import * as dagPb from '@ipld/dag-pb'
-import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
-import { sha256 } from 'multiformats/hashes/sha2'
-import { Upload } from 'tus-js-client'
 import type { Block } from '../../src/storage/port.ts'
+import { block, carOf } from '../integration/storage/cases/blocks.ts'
 import { until } from '../support/processes.ts'
 import { openContext } from './context.ts'
 import { begin, bytesOf, create, head, patch, sendAll, sendPart, TUS, upload } from './tus-client.ts'
@@ -22,13 +17,7 @@ const fileOf = async (network: string, id: string, client = api) =>
   (await client.get(`/v3/files/${network}/${id}`)).body.data
 const offsetOf = (answer: Response): number => Number(answer.headers.get('upload-offset'))
 /** A CAR whose root is its first block. */
-async function carOf(blocks: [Block, ...Block[]]): Promise<Uint8Array<ArrayBuffer>> {
-  const { writer, out } = CarWriter.create([blocks[0].cid])
-  const packed = buffer(out)
-  for (const block of blocks) await writer.put(block)
-  await writer.close()
-  return Uint8Array.from(await packed)
-}
+const packed = (...blocks: [Block, ...Block[]]) => Uint8Array.from(carOf(blocks[0].cid, blocks))
 const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
 
 describe('uploads by the npm SDK', () => {
@@ -36,7 +25,7 @@ describe('uploads by the npm SDK', () => {
     const bytes = bytesOf('sdk', 6 * MIB)
     const group = (await api.post('/v3/groups/public', { name: 'tus' })).body.data.id
     const { location, id } = await begin(api, bytes.length, {
-      filename: 'large.bin',
+      filename: 'naïve ✓.bin',
       filetype: '',
       network: 'public',
       group_id: group,
@@ -51,7 +40,7 @@ describe('uploads by the npm SDK', () => {
     const [file] = body.data.files
     assert.deepEqual(
       [file.id, file.cid, file.name, file.size, file.keyvalues, file.group_id, file.mime_type],
-      [id, cid, 'large.bin', bytes.length, { kind: 'large' }, group, 'application/octet-stream'],
+      [id, cid, 'naïve ✓.bin', bytes.length, { kind: 'large' }, group, 'application/octet-stream'],
     )
   })
 
@@ -69,8 +58,9 @@ describe('uploads by the npm SDK', () => {
 
   it('an upload by the npm SDK can be a CAR, whose content becomes the file', async () => {
     const bytes = bytesOf('in a car', 300_000)
-    const cid = CID.createV1(raw.code, await sha256.digest(bytes))
-    const car = await carOf([{ cid, bytes }])
+    const content = await block(bytes)
+    const { cid } = content
+    const car = packed(content)
     const { id, cid: uploaded } = await upload(api, car, { network: 'public', car: 'true', name: 'car' })
     assert.equal(uploaded, `${cid}`)
     const file = await fileOf('public', id)
@@ -80,18 +70,20 @@ describe('uploads by the npm SDK', () => {
   it('an upload can be a CAR of a folder, even on the private network and on a plan without CARs', async () => {
     const free = (await workspace('free')).api
     const content = bytesOf('in a folder', 3000)
-    const leaf = { bytes: content, cid: CID.createV1(raw.code, await sha256.digest(content)) }
+    const leaf = await block(content)
     const links = [{ Name: 'a.bin', Hash: leaf.cid, Tsize: leaf.bytes.length }]
-    const root = dagPb.encode(dagPb.prepare({ Data: Uint8Array.of(8, 1), Links: links }))
-    const cid = CID.createV1(dagPb.code, await sha256.digest(root))
-    const car = await carOf([{ cid, bytes: root }, leaf])
+    const root = await block(
+      dagPb.encode(dagPb.prepare({ Data: Uint8Array.of(8, 1), Links: links })),
+      dagPb.code,
+    )
+    const car = packed(root, leaf)
     const { id, cid: uploaded } = await upload(free, car, { folder: 'true', name: 'folder' })
     const file = await fileOf('private', id, free)
     assert.deepEqual(
       [uploaded, file.cid, file.name, file.mime_type, file.number_of_files],
-      [`${cid}`, `${cid}`, 'folder', 'directory', 1],
+      [`${root.cid}`, `${root.cid}`, 'folder', 'directory', 1],
     )
-    const noFolder = await carOf([leaf])
+    const noFolder = packed(leaf)
     const { location } = await begin(free, noFolder.length, { folder: 'true' })
     const answer = await patch(location, 0, noFolder)
     assert.deepEqual(
@@ -135,42 +127,6 @@ describe('uploads by the npm SDK', () => {
 })
 
 describe('tus 1.0.0 clients', () => {
-  it('a tus 1.0.0 client can be interrupted, and resumes where it stopped', async () => {
-    const bytes = Buffer.from(bytesOf('tus-js-client', 3 * MIB))
-    const options = {
-      endpoint: `${url}/v3/files`,
-      headers: { authorization: `Bearer ${api.key}` },
-      metadata: { filename: 'naïve ✓.txt', filetype: 'text/plain', network: 'private' },
-      chunkSize: MIB,
-      retryDelays: [0, 100],
-    }
-    const interrupted = await new Promise<Upload>((resolve, reject) => {
-      const first: Upload = new Upload(bytes, {
-        ...options,
-        onError: reject,
-        onChunkComplete: () => void first.abort().then(() => resolve(first)),
-      })
-      first.start()
-    })
-    assert.ok(interrupted.url)
-    const sent: number[] = []
-    const last = await new Promise<string | undefined>((resolve, reject) => {
-      new Upload(bytes, {
-        ...options,
-        uploadUrl: interrupted.url,
-        onError: reject,
-        onChunkComplete: (size) => sent.push(size),
-        onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader('upload-cid')),
-      }).start()
-    })
-    assert.ok(
-      sent.reduce((sum, size) => sum + size) < bytes.length,
-      'bytes that had arrived were not sent again',
-    )
-    const file = await fileOf('private', interrupted.url.split('/').at(-2) ?? '')
-    assert.deepEqual([file.cid, file.size, file.name], [last, bytes.length, 'naïve ✓.txt'])
-  })
-
   it('a tus 1.0.0 client may send the bytes in the creation request', async () => {
     const bytes = bytesOf('with creation', 1000)
     const answer = await fetch(`${url}/v3/files`, {

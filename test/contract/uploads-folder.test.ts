@@ -1,12 +1,13 @@
 /** Uploads of several files, which become a folder, and of CARs. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { CarWriter } from '@ipld/car'
 import * as dagCbor from '@ipld/dag-cbor'
 import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
-import { sha256 } from 'multiformats/hashes/sha2'
+import type { Block } from '../../src/storage/port.ts'
+import { block } from '../integration/storage/cases/blocks.ts'
 import { assertError } from '../support/client.ts'
 import { openContext } from './context.ts'
 import { file, type Part, send, upload } from './upload-form.ts'
@@ -123,20 +124,12 @@ describe('a folder', () => {
 
 describe('a CAR', () => {
   const CAR: Part = ['car', 'true']
-  const block = async (bytes: Uint8Array, code: number = raw.code) => ({
-    cid: CID.createV1(code, await sha256.digest(bytes)),
-    bytes,
-  })
-  const encodeCar = async (roots: CID[], blocks: { cid: CID; bytes: Uint8Array }[]) => {
+  const encodeCar = async (roots: CID[], blocks: Block[]) => {
     const { writer, out } = CarWriter.create(roots)
-    const chunks: Uint8Array[] = []
-    const reading = (async () => {
-      for await (const chunk of out) chunks.push(chunk)
-    })()
+    const packed = buffer(out)
     for (const each of blocks) await writer.put(each)
     await writer.close()
-    await reading
-    return Buffer.concat(chunks)
+    return packed
   }
   const sample = async () => {
     const leaf = await block(randomBytes(1000))

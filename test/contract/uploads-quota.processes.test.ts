@@ -2,12 +2,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { request } from 'node:http'
-import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { CarWriter } from '@ipld/car'
-import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
-import { sha256 } from 'multiformats/hashes/sha2'
+import { block, carOf } from '../integration/storage/cases/blocks.ts'
 import { until } from '../support/processes.ts'
 import { openContext } from './context.ts'
 import { begin, head, patch, TUS } from './tus-client.ts'
@@ -148,12 +144,8 @@ const whole: Record<string, (api: Api) => Promise<number>> = {
   folder: async (api) =>
     (await send(api, [file(randomBytes(150_000), 'f/a'), file(randomBytes(150_000), 'f/b')])).status,
   async car(api) {
-    const bytes = randomBytes(300_000)
-    const { writer, out } = CarWriter.create([CID.createV1(raw.code, await sha256.digest(bytes))])
-    const packed = buffer(out)
-    await writer.put({ cid: CID.createV1(raw.code, await sha256.digest(bytes)), bytes })
-    await writer.close()
-    return (await send(api, [PUBLIC, ['car', 'true'], file(await packed)])).status
+    const content = await block(randomBytes(300_000))
+    return (await send(api, [PUBLIC, ['car', 'true'], file(carOf(content.cid, [content]))])).status
   },
   async signed(api) {
     const body = encodeForm([file(randomBytes(300_000))])

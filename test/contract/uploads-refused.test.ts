@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { request } from 'node:http'
 import { after, describe, it } from 'node:test'
 import type { CID } from 'multiformats/cid'
-import { assertError, type Client, soon } from '../support/client.ts'
+import { assertError, type Client } from '../support/client.ts'
 import { openContext } from './context.ts'
 import { CONTENT_TYPE, encodeForm, file, type Part, send, upload } from './upload-form.ts'
 
@@ -176,23 +176,6 @@ describe('a plan', async () => {
     }
     assert.ok(!(await isAnywhere(await node.file(bytes))))
     await upload(small.api, file(randomBytes(MIB)), PUBLIC)
-  })
-  it('a plan limits concurrent uploads together', async () => {
-    const small = await workspace(plan)
-    const contents = Array.from({ length: 4 }, () => randomBytes(1.5 * MIB))
-    // Repeated if the other uploads delayed it for seconds.
-    const sendOne = (bytes: Buffer) =>
-      soon(
-        () => send(small.api, [PUBLIC, file(bytes)]),
-        ({ status }) => status !== 503,
-      )
-    const replies = await Promise.all(contents.map(sendOne))
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 200, 403])
-    for (const [i, reply] of replies.entries()) {
-      if (reply.status !== 200) assertError(reply, 403, TOO_MUCH)
-      const cid = await node.file(contents[i] as Buffer)
-      assert.equal(await isPinned(cid), reply.status === 200)
-    }
   })
   it('an upload that exceeds the plan by its Content-Length is refused before it is read', async () => {
     const { key } = (await workspace(plan)).api

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
-import { assertError, type Client, soon } from '../support/client.ts'
+import { type Client, soon } from '../support/client.ts'
 import { openContext } from './context.ts'
 import { file, type Part, send, upload } from './upload-form.ts'
 
 const { isPinned, provider, workspace } = await openContext()
-const home = await workspace()
-const { api } = home
+const { api } = await workspace()
 const node = await provider()
 const MIB = 2 ** 20
 
@@ -234,15 +233,5 @@ describe('repeated content', () => {
     assert.equal(files.filter(({ is_duplicate }) => !is_duplicate).length, 1)
     assert.equal((await listed(own.api, 'public')).length, 1)
     assert.deepEqual(await pinned(files[0].cid), { public: true, private: false })
-  })
-})
-
-describe('keys for uploads', () => {
-  it('an upload needs a key with the scope to write files', async () => {
-    const reader = await home.keyed('org:files:read')
-    assertError(await send(reader, [file('x')]), 403, /^Missing scope: org:files:write/)
-    assertError(await send(api.as(undefined), [file('x')]), 401, /^Missing Authorization/)
-    const writer = await home.keyed('org:files:write')
-    assert.equal((await send(writer, [file(unique())])).status, 200)
   })
 })

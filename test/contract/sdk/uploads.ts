@@ -5,11 +5,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
-import { CarWriter } from '@ipld/car'
 import { CID } from 'multiformats/cid'
-import * as raw from 'multiformats/codecs/raw'
-import { sha256 } from 'multiformats/hashes/sha2'
 import { uploadFileArray } from 'pinata'
+import { block, carOf } from '../../integration/storage/cases/blocks.ts'
 import { until } from '../../support/processes.ts'
 import { fileOf, NETWORKS, type Network, type Sdk, textFile } from './open.ts'
 
@@ -161,15 +159,11 @@ function onPublic({ watched: sdk, node, read }: Sdk): void {
   })
 
   it('sdk.upload.public: a CAR file', async () => {
-    const bytes = randomBytes(1000)
-    const cid = CID.createV1(raw.code, await sha256.digest(bytes))
-    const { writer, out } = CarWriter.create([cid])
-    const written = writer.put({ cid, bytes }).then(() => writer.close())
-    const car = await buffer(out)
-    await written
-    const file = await sdk.upload.public.file(fileOf(car as Buffer<ArrayBuffer>, 'content.car')).car()
-    assert.equal(file.cid, `${cid}`)
-    assert.deepEqual(await read('public', file.cid), bytes)
+    const content = await block(randomBytes(1000))
+    const car = Buffer.from(carOf(content.cid, [content]))
+    const file = await sdk.upload.public.file(fileOf(car, 'content.car')).car()
+    assert.equal(file.cid, `${content.cid}`)
+    assert.deepEqual(await read('public', file.cid), content.bytes)
   })
 
   it('sdk.upload.public: cid pins content from a node that has it', async () => {
