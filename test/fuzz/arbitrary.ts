@@ -14,7 +14,7 @@ export interface FuzzRequest {
 /** Values that exist on the server, by the name of the parameter or field that takes them. */
 export type Pool = Record<string, string[]>
 
-interface Schema {
+export interface Schema {
   $ref?: string
   type?: string | string[]
   enum?: unknown[]
@@ -28,6 +28,11 @@ interface Schema {
   minimum?: number
   maximum?: number
   maxLength?: number
+  minLength?: number
+  minItems?: number
+  maxItems?: number
+  format?: string
+  examples?: unknown[]
 }
 
 interface Parameter {
@@ -286,7 +291,7 @@ function near(name: string, schema: Schema, pool: Pool): fc.Arbitrary<unknown> {
 const known = (name: string, pool: Pool): fc.Arbitrary<string> =>
   pool[name]?.length ? fc.constantFrom(...pool[name]) : oddText.filter((text) => text !== '')
 
-function resolve<T extends object>(value: object, document: Document): T {
+export function resolve<T extends object>(value: object, document: Document): T {
   if (!('$ref' in value)) return value as T
   const path = String(value.$ref).replace(/^#\//, '').split('/')
   return path.reduce((at: unknown, key) => (at as Record<string, unknown>)[key], document) as T
