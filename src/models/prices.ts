@@ -2,7 +2,7 @@
  * Berth's list of prices, `prices.json`: US dollars per million tokens, as the providers' pages gave them on the day
  * `asOf`. Rows of the instance replace single prices; everything without a price is refused under a money budget.
  */
-import type { Price } from '../agent-proxy/model/protocol.ts'
+import { type Price, priceOf } from '../agent-proxy/model/protocol.ts'
 import list from './prices.json' with { type: 'json' }
 
 /** A row of the list: a {@link Price} in US dollars per million tokens. */
@@ -21,26 +21,20 @@ export const { asOf: PRICES_AS_OF, sources: PRICE_SOURCES } = list
 /** One dollar per million tokens, in picodollars per token. */
 const PER_TOKEN = 1_000_000
 
-/**
- * Endings of names of one version of a model, which costs what the model does unless it has a row of its own:
- * `-2026-01-31`, `-20260131`, `-latest`, and Google's `-001`.
- */
-const VERSION = /-(\d{4}-\d\d-\d\d|20\d{6}|latest|00\d)$/
+/** The prices of a day in picodollars per token, by `<provider>/<model>`. The last row of a model counts. */
+export function pricesAt(at: Date, prices: readonly ListedPrice[] = PRICES): Record<string, Price> {
+  const today = at.toISOString().slice(0, 10)
+  const current = prices.filter(({ from = '' }) => from <= today)
+  return Object.fromEntries(current.map((row) => [`${row.provider}/${row.model}`, perToken(row)]))
+}
 
-/**
- * The price of a model in picodollars per token, or of the model whose version it is; undefined if neither has one. The
- * last row of a model counts.
- */
+/** The price of a model in picodollars per token; undefined if it has none. */
 export function findPrice(
   provider: string,
   model: string,
   { prices = PRICES, at = new Date() }: { prices?: readonly ListedPrice[]; at?: Date } = {},
 ): Price | undefined {
-  const today = at.toISOString().slice(0, 10)
-  const rowOf = (name: string) =>
-    prices.findLast((row) => row.provider === provider && row.model === name && (row.from ?? '') <= today)
-  const row = rowOf(model) ?? rowOf(model.replace(VERSION, ''))
-  return row && perToken(row)
+  return priceOf(pricesAt(at, prices), provider, model)
 }
 
 function perToken({

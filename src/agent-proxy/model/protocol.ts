@@ -53,6 +53,18 @@ export interface Price {
   long?: { above: number; input: number; output: number }
 }
 
+/**
+ * Endings of names of one version of a model, which costs what the model does unless it has a price of its own:
+ * `-2026-01-31`, `-20260131`, `-latest`, and Google's `-001`.
+ */
+const VERSION = /-(\d{4}-\d\d-\d\d|20\d{6}|latest|00\d)$/
+
+/** The price of a model among those of a {@link Session}. */
+export function priceOf(prices: Record<string, Price>, provider: string, model: string): Price | undefined {
+  const names = [model, model.replace(VERSION, ''), '*']
+  return names.map((name) => prices[`${provider}/${name}`]).find((price) => price !== undefined)
+}
+
 /** Why a call is refused, in the words that the agent's user reads. */
 export interface Refusal {
   status: number
@@ -65,12 +77,14 @@ export interface Refusal {
 
 /** What a virtual key stands for. A proxy keeps it until a `sync` replaces or ends it. */
 export interface Session {
+  /** Changes with any other field. */
+  version?: string
   /** The agent's id in paths. */
   agentId: string
   /** SHA-256 (hex) of the credential in the agent's proxy URL; null for an agent that has no proxy of its own. */
   credential: string | null
   providers: Provider[]
-  /** By `<provider>/<model>`, the model as the provider names it. */
+  /** By `<provider>/<model>`, the model as the provider names it; `<provider>/*` for all its others. See {@link priceOf}. */
   prices: Record<string, Price>
   /** The units in which some budget limits the agent. Without `usd`, models without a price pass. */
   limits: { usd: boolean; tokens: boolean; requests: boolean }
@@ -153,11 +167,15 @@ export interface SyncRequest {
   leases: LeaseReport[]
   /** Keys of the sessions that the proxy keeps. */
   keys: string[]
+  /** By key: the `version` of the session that the proxy has. */
+  known?: Record<string, string>
 }
 
 export interface SyncAnswer {
-  /** By key: the session as it is now. A key that is missing stands for nobody any more. */
+  /** By key: the session as it is now. */
   sessions: Record<string, Session>
+  /** Keys whose session still has the `known` version. A key that is in neither stands for nobody any more. */
+  unchanged?: string[]
   /** Ids of leases that have ended: the proxy spends nothing more from them. */
   ended: string[]
 }
