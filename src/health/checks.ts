@@ -72,6 +72,29 @@ export async function checkSchema(pool: Pool): Promise<Finding> {
   }
 }
 
+/** How many agents {@link checkModelKeys} names. */
+const NAMED = 5
+
+/**
+ * Agents that run since before Berth kept the real keys of models outside of sandboxes: the model gateway counts nothing
+ * of what they spend.
+ */
+export async function checkModelKeys(pool: Pool): Promise<Finding> {
+  const { rows } = await pool.query<{ agentId: string }>(
+    `SELECT agent_id AS "agentId" FROM agent
+     WHERE status = 'running' AND deleted_at IS NULL AND model_key_hash IS NULL ORDER BY id`,
+  )
+  if (rows.length === 0) return { status: 'ok' }
+  const names = rows.slice(0, NAMED).map(({ agentId }) => agentId)
+  const others = rows.length - names.length
+  return {
+    status: 'degraded',
+    detail: `in the sandboxes of ${names.join(', ')}${others > 0 ? ` and ${others} more` : ''}: no budget limits them`,
+    advice:
+      'Restart these agents: they have run since before the upgrade. Then replace the keys at their providers.',
+  }
+}
+
 /** @param redis undefined if the queue is in PostgreSQL, which has its own check. */
 export async function checkQueue(redis: { ping(): Promise<unknown> } | undefined): Promise<Finding> {
   if (!redis) return { status: 'ok', detail: 'in PostgreSQL' }

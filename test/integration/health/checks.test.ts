@@ -1,22 +1,25 @@
 /** Each check detects its fault, and tells the public nothing else. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
 import { checkAgentProxy } from '../../../src/agent-proxy/checks.ts'
 import { loadAgentProxy } from '../../../src/agent-proxy/tunnel-client.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPool } from '../../../src/db/pool.ts'
-import { checkDatabase, checkRuntime, checkSchema } from '../../../src/health/checks.ts'
+import { checkDatabase, checkModelKeys, checkRuntime, checkSchema } from '../../../src/health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../../../src/health/machine.ts'
 import { checkDisk, judgeRoom } from '../../../src/lib/disk.ts'
 import { type Finding, Readiness } from '../../../src/lib/readiness.ts'
 import { createLogger } from '../../../src/log.ts'
 import { openRuntime } from '../../../src/sandboxes/open.ts'
 import { NO_OWNER } from '../../../src/sandboxes/owner.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { freePort } from '../../support/processes.ts'
 import { AGENT_PROXY_KEY, startTunnelServer } from '../../support/tunnel-server.ts'
@@ -63,6 +66,21 @@ describe('the database', () => {
     const { status, detail } = await checkDatabase(pool)
     await pool.end()
     assert.deepEqual([status, detail], ['down', 'refuses the user or the password'])
+  })
+  it('agents that run since before the model gateway are named, to be restarted', async () => {
+    const { pool } = database
+    const workspaceId = uuidv7()
+    const add = (given: object) => insertAgentRow(pool, { workspaceId, ...given })
+    await add({ modelKeyHash: randomBytes(32) })
+    await add({ status: 'not_running' })
+    await add({ deletedAt: new Date() })
+    assert.deepEqual(await checkModelKeys(pool), { status: 'ok' })
+    const { agentId } = await add({})
+    const { status, detail, advice } = await checkModelKeys(pool)
+    assert.deepEqual([status, detail], ['degraded', `in the sandboxes of ${agentId}: no budget limits them`])
+    assert.match(advice ?? '', /^Restart these agents/)
+    for (let i = 0; i < 6; i++) await add({})
+    assert.match((await checkModelKeys(pool)).detail ?? '', new RegExp(`${agentId}.* and 2 more: `))
   })
   it('the database schema is ok if current, degraded if newer and down if older', async () => {
     const { pool } = database
