@@ -40,7 +40,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_AGENT_PROXY_PORT: 'the roles of the stack use BERTH_AGENT_PROXY_SOCKET',
   BERTH_ENGINE_IMAGE: 'for clusters',
   BERTH_EGRESS_URL: 'for several agent proxies; the stack has one',
-  BERTH_WEB_URL: 'for several agent proxies; the stack has one',
+  BERTH_WEB_URL: 'only for `agent-proxy`, which is on the network of the machine',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
   BERTH_BACKUP_DIR: 'the service `berth` makes backups, because no role has everything they need',
   BERTH_BACKUP_KEEP: 'for BERTH_BACKUP_DIR; `berth backup` has --keep',
@@ -51,7 +51,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
 
 /** Secrets that only these roles know. */
 export const OF_ROLES: Partial<Record<Setting, string[]>> = {
-  BERTH_MODEL_KEY: ['worker'],
+  BERTH_MODEL_KEY: ['web'],
   BERTH_OIDC_CLIENT_SECRET: ['web'],
   JWT_KEY_PREVIOUS: ['web'],
   SECRETS_KEY_PREVIOUS: ['web', 'worker'],

@@ -167,7 +167,7 @@ export const agentSettings = {
     .describe('Name of the default model at BERTH_MODEL_URL, or on the server that `npm start` finds.'),
   BERTH_MODEL_KEY: text
     .optional()
-    .describe('Key for BERTH_MODEL_URL. Every agent can read it, so use a key with a spending limit.'),
+    .describe('Key for BERTH_MODEL_URL. Only `web` and `agent-proxy` ever have it; agents use virtual keys.'),
   BERTH_MODEL_CONTEXT: integer(1024, 100_000_000)
     .default(128_000)
     .describe('Context window of the default model, in tokens.'),
@@ -211,7 +211,7 @@ export const agentSettings = {
   BERTH_WEB_URL: url('http')
     .optional()
     .describe(
-      "Where an agent proxy in a cluster reaches `web`: its Service. Calls of agents to Berth on a loopback name (such as PUBLIC_URL while you try Berth through a forwarded port) go there. Not set: they go to the agent proxy's own loopback.",
+      'Where `agent-proxy` reaches `web`, which it asks about models; in a cluster, its Service. Calls of agents to Berth on a loopback name (such as PUBLIC_URL while you try Berth through a forwarded port) go there, too. Not set: HOST:PORT.',
     ),
   BERTH_AGENT_PROXY_STOP: group('How an agent proxy stops.', {
     acceptSeconds: seconds(0, 3600)

@@ -1,95 +1,109 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DEFAULT_MODEL, defaultConfig, modelEnvironment, ownedConfig } from './config.ts'
+import type { LocalModel } from '../lib/net/local-models.ts'
+import { defaultConfig, ownedConfig } from './config.ts'
+import { DEFAULT_MODEL, modelEnvironment } from './models.ts'
 
 const agent = { gatewayToken: 'the-token' }
-const none = {
-  BERTH_MODEL_URL: undefined,
-  BERTH_MODEL: 'default',
-  BERTH_MODEL_KEY: undefined,
-  BERTH_MODEL_CONTEXT: 4096,
+const none = { BERTH_MODEL_URL: undefined, BERTH_MODEL_CONTEXT: 4096 }
+const local = { ...none, BERTH_MODEL_URL: 'http://localhost:11434/v1' }
+const access = { url: 'http://gateway', key: 'virtual' }
+
+interface Options {
+  config?: typeof none | typeof local
+  secrets?: Record<string, string>
+  localModel?: LocalModel
+  channels?: Record<string, unknown>
 }
-const local = { ...none, BERTH_MODEL_URL: 'http://localhost:11434/v1', BERTH_MODEL: 'small-1' }
+const full = ({ config = none, secrets = {}, localModel, channels = {} }: Options) => {
+  return { config, secrets, localModel: localModel ?? null, agent, access, channels }
+}
+const owned = (options: Options) => ownedConfig(full(options))
+const primaryOf = (options: Options): string | undefined => {
+  const { agents }: Loose = defaultConfig(full(options))
+  return agents.defaults.model?.primary
+}
 
 /** Tests reach into a configuration at any depth. */
 type Loose = any
 
 test('the gateway listens on loopback, with the token of the agent', () => {
-  const { gateway }: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels: {} })
+  const { gateway }: Loose = owned({})
   assert.equal(gateway.bind, 'loopback')
   assert.equal(gateway.auth.mode, 'token')
   assert.equal(gateway.auth.token, 'the-token')
   assert.deepEqual(gateway.trustedProxies, [])
 })
 
-test("the operator's model is called by the server's own name, whatever agents call it", () => {
-  const { models, agents }: Loose = ownedConfig({ config: local, runtime: 'process', agent, channels: {} })
+test("the operator's model leads to the gateway, under a name that never changes", () => {
+  const { models }: Loose = owned({ config: local })
   const { berth } = models.providers
+  assert.equal(berth.baseUrl, 'http://gateway/berth/v1')
   assert.equal(`berth/${berth.models[0].id}`, DEFAULT_MODEL)
-  assert.equal(agents.defaults.models[DEFAULT_MODEL].params.extra_body.model, 'small-1')
   assert.equal(berth.models[0].contextWindow, 4096)
   assert.ok(berth.models[0].maxTokens <= 4096)
-  const { agents: chosen }: Loose = defaultConfig({ config: local })
-  assert.equal(chosen.defaults.model.primary, DEFAULT_MODEL)
+  assert.equal(primaryOf({ config: local }), DEFAULT_MODEL)
 })
 
-test('a model on this machine or at a private address has another name in containers', () => {
-  const urlIn = (runtime: 'docker' | 'kubernetes' | 'process', config = local) => {
-    const { models }: Loose = ownedConfig({ config, runtime, agent, channels: {} })
-    return models.providers.berth.baseUrl
-  }
-  assert.equal(urlIn('process'), 'http://localhost:11434/v1')
-  assert.equal(urlIn('docker'), 'http://host.docker.internal:11434/v1')
-  const nearby = { ...local, BERTH_MODEL_URL: 'http://192.168.1.20:11434/v1' }
-  assert.equal(urlIn('process', nearby), 'http://192.168.1.20:11434/v1')
-  for (const runtime of ['docker', 'kubernetes'] as const)
-    assert.equal(urlIn(runtime, nearby), 'http://model.berth.internal:11434/v1')
-})
-
-test("the operator's key is in the environment, not in the file", () => {
-  const config = { ...local, BERTH_MODEL_KEY: 'the-key' }
-  const owned = ownedConfig({ config, runtime: 'docker', agent, channels: {} })
-  assert.ok(!JSON.stringify(owned).includes('the-key'))
-  const env = modelEnvironment(config)
-  assert.deepEqual(Object.values(env), ['the-key'])
-  const { models }: Loose = owned
+test('the virtual key is in the environment, not in the file', () => {
+  const config = owned({ config: local, secrets: { OPENAI_API_KEY: 'real' } })
+  assert.doesNotMatch(JSON.stringify(config), /real|virtual/)
+  const { models }: Loose = config
   // After a refusal the engine would block an `api-key`.
   assert.equal(models.providers.berth.auth, 'token')
-  assert.equal(models.providers.berth.apiKey, `\${${Object.keys(env)[0]}}`)
+  assert.equal(models.providers.berth.apiKey, '${BERTH_MODEL_KEY}')
 })
 
 test("without an operator's model, the provider is removed and no model is chosen", () => {
-  const { models }: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels: {} })
+  const { models }: Loose = owned({})
   assert.equal(models.providers.berth, null)
-  const { agents }: Loose = defaultConfig({ config: none })
-  assert.equal(agents.defaults.model, undefined)
-  assert.deepEqual(modelEnvironment(none), {})
+  assert.equal(primaryOf({}), undefined)
 })
 
-test('an agent uses the provider whose key it has [report: no model]', () => {
-  const primary = (env: Record<string, string>, config: typeof none | typeof local = none) => {
-    const { agents }: Loose = defaultConfig({ config, env })
-    return agents.defaults.model?.primary
-  }
-  assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }), 'anthropic/claude-opus-5')
+test('an agent uses the provider whose key it has, through the gateway [report: no model]', () => {
+  assert.equal(primaryOf({ secrets: { ANTHROPIC_API_KEY: 'k' } }), 'anthropic/claude-opus-5')
   // Undefined leaves the engine's own default.
-  assert.equal(primary({ ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' }), undefined)
-  assert.equal(primary({ TELEGRAM_TOKEN: 'k' }), undefined)
-  assert.equal(primary({ ANTHROPIC_API_KEY: 'k' }, local), DEFAULT_MODEL)
+  assert.equal(primaryOf({ secrets: { ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' } }), undefined)
+  assert.equal(primaryOf({ secrets: { TELEGRAM_TOKEN: 'k' } }), undefined)
+  assert.equal(primaryOf({ config: local, secrets: { ANTHROPIC_API_KEY: 'k' } }), DEFAULT_MODEL)
+  const { models }: Loose = owned({ secrets: { ANTHROPIC_API_KEY: 'k', GOOGLE_API_KEY: 'k', OTHER: 'k' } })
+  const { berth: _, ...providers } = models.providers
+  assert.deepEqual(
+    Object.entries<Loose>(providers).map(([id, { baseUrl, api }]) => [id, baseUrl, api]),
+    [
+      ['anthropic', 'http://gateway/anthropic', undefined],
+      ['google', 'http://gateway/google/v1beta', 'google-generative-ai'],
+    ],
+  )
+})
+
+test("a provider's key becomes the virtual key, and its libraries find the gateway", () => {
+  const secrets = {
+    OPENAI_API_KEY: 'real',
+    ANTHROPIC_API_KEY: 'real',
+    ANTHROPIC_BASE_URL: 'mine',
+    OTHER: 'x',
+  }
+  assert.deepEqual(modelEnvironment(access, secrets), {
+    BERTH_MODEL_KEY: 'virtual',
+    OPENAI_API_KEY: 'virtual',
+    OPENAI_BASE_URL: 'http://gateway/openai/v1',
+    ANTHROPIC_API_KEY: 'virtual',
+  })
 })
 
 test('a local model that the owner chose goes before any other, and the owner may change it', () => {
   const localModel = { server: 'ollama', model: 'qwen/qwen3:8b' } as const
   for (const config of [none, local]) {
-    const { models, agents }: Loose = defaultConfig({ config, env: { ANTHROPIC_API_KEY: 'k' }, localModel })
-    assert.equal(agents.defaults.model.primary, 'local/qwen/qwen3:8b')
-    assert.equal(models.providers.local.baseUrl, 'http://127.0.0.1:11434/v1')
+    const options = { config, secrets: { ANTHROPIC_API_KEY: 'k' }, localModel }
+    const { models }: Loose = defaultConfig(options)
+    assert.equal(primaryOf(options), 'local/qwen/qwen3:8b')
     assert.equal(models.providers.local.models[0].id, 'qwen/qwen3:8b')
     assert.equal(models.providers.local.models[0].contextWindow, 4096)
-    const owned: Loose = ownedConfig({ config, runtime: 'process', agent, channels: {} })
-    assert.equal(owned.models.providers.local, undefined)
+    const { models: fixed }: Loose = owned(options)
+    assert.equal(fixed.providers.local.baseUrl, 'http://gateway/local/v1')
+    assert.equal(fixed.providers.local.models, undefined)
   }
-  assert.equal(defaultConfig({ config: local }).models, undefined)
 })
 
 test('channels are added to the owned keys', () => {
@@ -97,7 +111,7 @@ test('channels are added to the owned keys', () => {
     channels: { telegram: { enabled: true } },
     plugins: { entries: { telegram: { enabled: true } } },
   }
-  const owned: Loose = ownedConfig({ config: none, runtime: 'docker', agent, channels })
-  assert.deepEqual(owned.channels, channels.channels)
-  assert.deepEqual(Object.keys(owned.plugins.entries).sort(), ['admin-http-rpc', 'telegram'])
+  const config: Loose = owned({ channels })
+  assert.deepEqual(config.channels, channels.channels)
+  assert.deepEqual(Object.keys(config.plugins.entries).sort(), ['admin-http-rpc', 'telegram'])
 })

@@ -6,45 +6,35 @@
  */
 import { isObject, type Json } from '../../agentd/json.ts'
 import { AGENT_ROOT, GATEWAY_PORT } from '../../agentd/protocol.ts'
-import type { Config } from '../config.ts'
-import { modelFromContainer } from '../lib/net/host-machine.ts'
-import { LOCAL_SERVERS, type LocalModel } from '../lib/net/local-models.ts'
+import type { LocalModel } from '../lib/net/local-models.ts'
+import {
+  defaultModels,
+  type ModelAccess,
+  type ModelSettings,
+  ownedDefaults,
+  ownedProviders,
+} from './models.ts'
 
-/** Where the agent runs, which decides how it reaches this machine. */
-type Runtime = 'docker' | 'kubernetes' | 'process'
-
-type ModelSettings = Pick<
-  Config,
-  'BERTH_MODEL_URL' | 'BERTH_MODEL' | 'BERTH_MODEL_KEY' | 'BERTH_MODEL_CONTEXT'
->
-
-/**
- * The agents' name for the operator's model. It never changes, so a change of the setting reaches agents that chose it.
- */
-export const DEFAULT_MODEL = 'berth/default'
-/** The provider name of an agent's own {@link LocalModel}. */
-const LOCAL_PROVIDER = 'local'
-/** Set in the gateway's environment, see {@link modelEnvironment}. */
-const KEY_VARIABLE = 'BERTH_MODEL_KEY'
-/** Providers cut off longer replies; the engine sends the limit with each request. */
-const MAX_REPLY_TOKENS = 8192
 const LOG_BYTES = 10_485_760
 
+/** What both parts of the configuration depend on. */
+interface ModelOptions {
+  config: ModelSettings
+  /** The agent's secrets, by name. */
+  secrets: Record<string, string>
+  /** The model that the owner chose for this agent. */
+  localModel: LocalModel | null
+}
+
 /**
- * Keys that agentd and the agents' isolation rely on, and the operator's model.
+ * Keys that agentd and the agents' isolation rely on, and the providers that lead to the model gateway.
  * @param channels `channels` and `plugins` of the agent's channels, as `agentChannels` returns them.
  */
 export function ownedConfig({
-  config,
-  runtime,
   agent,
   channels,
-}: {
-  config: ModelSettings
-  runtime: Runtime
-  agent: { gatewayToken: string }
-  channels: Json
-}): Json {
+  ...options
+}: ModelOptions & { agent: { gatewayToken: string }; access: ModelAccess; channels: Json }): Json {
   const base: Json = {
     gateway: {
       mode: 'local',
@@ -75,9 +65,13 @@ export function ownedConfig({
     },
     // The image contains no browser.
     browser: { enabled: false },
-    models: { catalogRefresh: { enabled: false }, providers: { berth: operatorProvider(config, runtime) } },
+    models: { catalogRefresh: { enabled: false }, providers: ownedProviders(options) },
     agents: {
-      defaults: { workspace: `${AGENT_ROOT}/workspace`, skipBootstrap: true, ...operatorModel(config) },
+      defaults: {
+        workspace: `${AGENT_ROOT}/workspace`,
+        skipBootstrap: true,
+        ...ownedDefaults(options.config),
+      },
     },
     skills: { load: { extraDirs: [`${AGENT_ROOT}/skills`] } },
     // Offers the gateway's methods over HTTP to programs inside the agent; the agent's own host does not expose them.
@@ -87,38 +81,14 @@ export function ownedConfig({
   return merge(base, channels)
 }
 
-/**
- * Default models by the secret that enables them, as in the engine's own setup. OpenAI's model is the engine's default
- * anyway.
- */
-const MODELS: [secret: string, model: string][] = [
-  ['ANTHROPIC_API_KEY', 'anthropic/claude-opus-5'],
-  ['GEMINI_API_KEY', 'google/gemini-3.1-pro-preview'],
-  ['OPENROUTER_API_KEY', 'openrouter/auto'],
-]
-
-/**
- * Defaults for a new agent's config. If the owner removes such a key, the next start adds it again.
- * @param env the agent's environment, with its secrets.
- * @param localModel the model that the owner chose for this agent; it takes precedence over the operator's.
- */
-export function defaultConfig({
-  config,
-  env = {},
-  localModel,
-}: {
-  config: ModelSettings
-  env?: Record<string, string>
-  localModel?: LocalModel | null
-}): Json {
-  const own = 'OPENAI_API_KEY' in env ? undefined : MODELS.find(([secret]) => secret in env)
-  const ofInstance = config.BERTH_MODEL_URL ? DEFAULT_MODEL : own?.[1]
-  const primary = localModel ? `${LOCAL_PROVIDER}/${localModel.model}` : ofInstance
+/** Defaults for a new agent's config. If the owner removes such a key, the next start adds it again. */
+export function defaultConfig(options: ModelOptions): Json {
+  const { models, defaults } = defaultModels(options)
   return {
-    ...(localModel && { models: { providers: { [LOCAL_PROVIDER]: localProvider(config, localModel) } } }),
+    models,
     agents: {
       defaults: {
-        ...(primary && { model: { primary } }),
+        ...defaults,
         // A turn every half hour would cost the owner money before they asked for anything.
         heartbeat: { every: '0m' },
       },
@@ -126,63 +96,6 @@ export function defaultConfig({
     // Nightly passes over memories would, too.
     plugins: { entries: { 'memory-core': { config: { dreaming: { enabled: false } } } } },
   }
-}
-
-/**
- * Variables of the gateway's environment that {@link ownedConfig} refers to, so that the operator's key is not written
- * to the volume.
- */
-export function modelEnvironment({
-  BERTH_MODEL_URL,
-  BERTH_MODEL_KEY,
-}: ModelSettings): Record<string, string> {
-  // The engine does not call a provider without a key; servers that need no key accept any.
-  return BERTH_MODEL_URL ? { [KEY_VARIABLE]: BERTH_MODEL_KEY ?? 'none' } : {}
-}
-
-/**
- * Null removes the provider. In containers, a model on this machine or at a private address gets a name of the egress
- * proxy, because the engine calls such addresses directly.
- */
-function operatorProvider(config: ModelSettings, runtime: Runtime): Json | null {
-  const { BERTH_MODEL_URL: url, BERTH_MODEL: name } = config
-  if (!url) return null
-  const baseUrl = runtime === 'process' ? url : modelFromContainer(url)
-  return openAiProvider(config, { baseUrl, apiKey: `\${${KEY_VARIABLE}}`, id: 'default', name })
-}
-
-/** Only processes can reach it, over the shared loopback. It needs no key, but the engine requires one. */
-const localProvider = (config: ModelSettings, { server, model }: LocalModel): Json =>
-  openAiProvider(config, { ...LOCAL_SERVERS[server], apiKey: 'none', id: model, name: model })
-
-function openAiProvider(
-  { BERTH_MODEL_CONTEXT: contextWindow }: ModelSettings,
-  { baseUrl, apiKey, id, name }: { baseUrl: string; apiKey: string; id: string; name: string },
-): Json {
-  const model = {
-    id,
-    name,
-    reasoning: false,
-    input: ['text'],
-    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-    contextWindow,
-    maxTokens: Math.min(MAX_REPLY_TOKENS, contextWindow),
-  }
-  return {
-    baseUrl,
-    apiKey,
-    // After a refusal the engine would disable an `api-key` for a while and hide the reason. Both kinds are sent as
-    // bearer tokens.
-    auth: 'token',
-    api: 'openai-completions',
-    models: [model],
-  }
-}
-
-/** Maps the default model to the operator's server's name for it. */
-function operatorModel({ BERTH_MODEL_URL, BERTH_MODEL }: ModelSettings): Json {
-  if (!BERTH_MODEL_URL) return {}
-  return { models: { [DEFAULT_MODEL]: { params: { extra_body: { model: BERTH_MODEL } } } } }
 }
 
 function merge(base: Json, more: Json): Json {

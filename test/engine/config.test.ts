@@ -62,7 +62,7 @@ test('a config can be read, changed and written without losing or restarting any
     models: config.models.providers.berth.models,
   }
   config.messages = { responsePrefix: `x ${SECRET} y` }
-  assert.deepEqual(await write(config), { valid: true, output: '' })
+  assert.equal((await write(config)).valid, true)
   const now = await stored()
   assert.equal(now.gateway.auth.token, GATEWAY_TOKEN)
   assert.equal(now.agents.defaults.workspace, join(engine.agentd.home, 'clawd/workspace'))

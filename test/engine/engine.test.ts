@@ -23,11 +23,13 @@ const failed = ({ gateway }: AgentStatus) => gateway.state === 'failed'
 
 function start(agentd: TestAgentd, run: string, channels = {}, request: Partial<StartRequest> = {}) {
   const agent = { gatewayToken: GATEWAY_TOKEN }
+  const options = { config, secrets: {}, localModel: null }
+  const access = { url: 'http://127.0.0.1:9', key: 'virtual' }
   return agentd.start({
     run,
     gatewayToken: GATEWAY_TOKEN,
-    ownedConfig: ownedConfig({ config, runtime: 'process', agent, channels }),
-    defaultConfig: defaultConfig({ config }),
+    ownedConfig: ownedConfig({ ...options, access, agent, channels }),
+    defaultConfig: defaultConfig(options),
     readyMs: READY_MS,
     ...request,
   })

@@ -1,9 +1,10 @@
 /** A real agentd with the real engine and a model, for tests of how agentd handles them. */
 import { join } from 'node:path'
-import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
+import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
+import { modelEnvironment } from '../../src/openclaw/models.ts'
 import { type HttpResponse, TestAgentd, until } from '../integration/agentd/agentd.ts'
 import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
-import { MODEL, MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
+import { MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
 
 export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
 
@@ -31,29 +32,26 @@ export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>)
 export async function startEngine(env: Record<string, string> = {}, standIn?: string): Promise<EngineTest> {
   const engineDir = standIn ?? join(await ensureEngines(), ENGINE_VERSION)
   const model = await startModel()
-  const withIt = {
-    BERTH_MODEL_URL: model.url,
-    BERTH_MODEL: MODEL,
-    BERTH_MODEL_KEY: MODEL_KEY,
-    BERTH_MODEL_CONTEXT: 128_000,
-  }
+  // The model itself, in place of the gateway before it.
+  const access = { url: model.url.replace(/\/v1$/, ''), key: MODEL_KEY }
   const agentd = await TestAgentd.start({ engineDir })
   const test: EngineTest = {
     agentd,
     model,
     async run(withModel = true) {
-      const config = withModel ? withIt : { ...withIt, BERTH_MODEL_URL: undefined }
+      const config = { BERTH_MODEL_URL: withModel ? model.url : undefined, BERTH_MODEL_CONTEXT: 128_000 }
+      const options = { config, secrets: env, localModel: null }
       const { gateway } = await agentd.status()
       await agentd.start({
-        env: { ...modelEnvironment(config), ...env },
+        env: { ...env, ...modelEnvironment(access, env) },
         gatewayToken: GATEWAY_TOKEN,
         ownedConfig: ownedConfig({
-          config,
-          runtime: 'process',
+          ...options,
+          access,
           agent: { gatewayToken: GATEWAY_TOKEN },
           channels: {},
         }),
-        defaultConfig: defaultConfig({ config }),
+        defaultConfig: defaultConfig(options),
         readyMs: 170_000,
       })
       await agentd.until('ready', 180_000, ({ gateway: now }) => {

@@ -89,10 +89,10 @@ async function answer(
   const key = request.headers.authorization?.replace(/^Bearer /, '')
   if (!isOpen && key !== MODEL_KEY)
     return json(response, 401, { error: { message: 'wrong key', type: 'invalid_request_error' } })
-  if (request.url === '/v1/models')
+  const path = request.url?.replace(/^\/berth/, '')
+  if (path === '/v1/models')
     return json(response, 200, { object: 'list', data: [{ id: MODEL, object: 'model' }] })
-  if (request.url !== '/v1/chat/completions')
-    return json(response, 404, { error: { message: 'no such path' } })
+  if (path !== '/v1/chat/completions') return json(response, 404, { error: { message: 'no such path' } })
   const body: Completion = JSON.parse(await text(request))
   requests.push({ model: body.model, key, text: lastOfUser(body.messages) })
   if (refusal) {

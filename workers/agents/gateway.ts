@@ -11,10 +11,12 @@ import type { Config } from '../../src/config.ts'
 import type { PrismaClient } from '../../src/db/prisma.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Encryption } from '../../src/lib/encryption.ts'
-import { defaultConfig, modelEnvironment, ownedConfig } from '../../src/openclaw/config.ts'
+import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
+import { modelEnvironment } from '../../src/openclaw/models.ts'
 import type { Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { StartFailed } from './failure.ts'
+import { grantModelAccess } from './model-access.ts'
 import { type AgentdEndpoint, runningAddress } from './sandbox.ts'
 
 /** The duration of a long poll of agentd's status, and how much later than agentd the worker gives up. */
@@ -38,34 +40,34 @@ export interface GatewaySettings {
 }
 
 /**
- * The agent's current secrets, channels and settings, for its engine in `version`.
+ * The agent's current secrets, channels and settings, for its engine in `version`. Providers' keys stay here: the agent
+ * gets a new virtual key, see `model-access.ts`.
  * @throws StartFailed if a secret no longer decrypts.
  */
 export async function readSecretsAndChannels(
-  { prisma, encryption, config, runtime }: AgentWorkerServices,
+  services: AgentWorkerServices,
   run: Run,
   agent: Agent,
   version: string,
 ): Promise<GatewaySettings> {
+  const { prisma, encryption, config } = services
   await run.report('secrets')
-  const [environment, channels] = await Promise.all([
+  const [{ env: secrets, secretVersions }, channels, { access, proxyCredential }] = await Promise.all([
     agentEnvironment(prisma, encryption, agent, config),
     agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
+    grantModelAccess(services, run, agent),
   ])
+  const options = { config, secrets, localModel: agent.localModel }
   const request: GatewayRequest = {
-    env: { ...environment.env, ...modelEnvironment(config) },
+    env: { ...secrets, ...modelEnvironment(access, secrets) },
     gatewayToken: agent.gatewayToken,
-    ownedConfig: ownedConfig({
-      config,
-      runtime: runtime.driver,
-      agent,
-      channels: { ...channels.config },
-    }),
-    defaultConfig: defaultConfig({ config, env: environment.env, localModel: agent.localModel }),
+    proxyCredential,
+    ownedConfig: ownedConfig({ ...options, access, agent, channels: { ...channels.config } }),
+    defaultConfig: defaultConfig(options),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS * 1000,
   }
-  return { request, secretVersions: environment.secretVersions }
+  return { request, secretVersions }
 }
 
 /**

@@ -64,8 +64,8 @@ export async function startAgent(
     // belongs to its owner.
     const { workspace, lost } = await prepareWorkspace(services, run, agent, target)
 
-    // `secrets`: decrypts the agent's current secrets and reads its channels. Needs nothing. Repeated: read again.
-    // Undone: nothing is written.
+    // `secrets`: decrypts the agent's current secrets, reads its channels, and writes the hash of the next run's virtual
+    // key. Needs nothing. Repeated: read again, with the same key. Undone: by the next start, and by `agent.delete`.
     const settings = await readSecretsAndChannels(services, run, agent, version)
 
     // `gateway`: tells agentd to start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Manifest } from '../../../agentd/manifest-check.ts'
 import { check } from '../../../src/agents/config/config-schema.ts'
 import { parseJson } from '../../../src/lib/read.ts'
-import { DEFAULT_MODEL } from '../../../src/openclaw/config.ts'
+import { DEFAULT_MODEL } from '../../../src/openclaw/models.ts'
 import type { Applying, PartResult } from './part.ts'
 
 /** The engine may check a config in a separate process. */

@@ -1,0 +1,42 @@
+/** How an agent's next run reaches models: the gateway's URL, a virtual key, and the credential at the egress proxy. */
+import { createHash, createHmac } from 'node:crypto'
+import { askAgentProxy, loadAgentProxy } from '../../src/agent-proxy/tunnel-client.ts'
+import type { Agent } from '../../src/agents/agent.ts'
+import { type Config, loadAgentProxyKey } from '../../src/config.ts'
+import { MODEL_HOST } from '../../src/lib/net/host-machine.ts'
+import type { ModelAccess } from '../../src/openclaw/models.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../services.ts'
+
+/**
+ * Makes the key and the credential of the run that this operation starts, and lets them replace the previous ones:
+ * those stop working. Both are derived from the operation, so a repeat makes the same, and nobody stores them in plain.
+ * @throws TunnelError, or another Error, if agents are processes and the agent proxy does not respond.
+ */
+export async function grantModelAccess(
+  { prisma, config, runtime }: AgentWorkerServices,
+  { operation }: Run,
+  { id, epoch }: Agent,
+): Promise<{ access: ModelAccess; proxyCredential: string | undefined }> {
+  const secret = loadAgentProxyKey(config)
+  const derive = (purpose: string) =>
+    createHmac('sha256', secret).update(`${purpose} ${id} ${operation.id}`).digest('base64url')
+  const isProcess = runtime.driver === 'process'
+  const key = `berth-${derive('model key')}`
+  // Processes share the machine's loopback, and have no proxy.
+  const proxyCredential = isProcess ? undefined : derive('proxy credential')
+  const url = isProcess ? await localUrl(config) : `http://${MODEL_HOST}`
+  await prisma.agent.updateMany({
+    where: { id, epoch },
+    data: { modelKeyHash: sha256(key), proxyKeyHash: proxyCredential ? sha256(proxyCredential) : null },
+  })
+  return { access: { url, key }, proxyCredential }
+}
+
+async function localUrl(config: Config): Promise<string> {
+  const { BERTH_EGRESS_HOST: host } = config
+  const { egressPort } = await askAgentProxy(loadAgentProxy(config))
+  return `http://${host.includes(':') ? `[${host}]` : host}:${egressPort}`
+}
+
+const sha256 = (text: string) => new Uint8Array(createHash('sha256').update(text).digest())
