@@ -84,8 +84,9 @@ test("a provider's key becomes the virtual key, and its libraries find the gatew
     ANTHROPIC_BASE_URL: 'mine',
     OTHER: 'x',
   }
-  assert.deepEqual(modelEnvironment(access, secrets), {
+  assert.deepEqual(modelEnvironment(full({ config: local, secrets })), {
     BERTH_MODEL_KEY: 'virtual',
+    BERTH_MODEL_URL: 'http://gateway/berth/v1',
     OPENAI_API_KEY: 'virtual',
     OPENAI_BASE_URL: 'http://gateway/openai/v1',
     ANTHROPIC_API_KEY: 'virtual',

@@ -24,12 +24,16 @@ export interface ModelAccess {
 export const DEFAULT_MODEL = `${OPERATOR_PROVIDER}/default`
 /** The virtual key in the gateway's environment, so that the key is not written to the volume. */
 const KEY_VARIABLE = 'BERTH_MODEL_KEY'
+/** Where the agent's programs reach the operator's model with that key. */
+const URL_VARIABLE = 'BERTH_MODEL_URL'
 /** The longest reply. The engine sends it with each request, and a budget reserves its price until the reply ends. */
 const MAX_REPLY_TOKENS = 16_384
 /** Most local servers cut off longer replies. */
 const MAX_LOCAL_REPLY_TOKENS = 8192
 /** By default the engine gives up after two minutes without an event. A model may think longer than that. */
 const SILENCE_SECONDS = 600
+
+const OPERATOR = { id: OPERATOR_PROVIDER, dialect: 'openai' } as const
 
 /** Providers whose keys are among the agent's secrets. */
 const providersOf = (secrets: Record<string, string>) =>
@@ -40,11 +44,15 @@ const providersOf = (secrets: Record<string, string>) =>
  * send to the gateway. A secret named like a URL variable takes precedence over Berth's.
  * @param secrets the agent's secrets, by name.
  */
-export function modelEnvironment(
-  { url, key }: ModelAccess,
-  secrets: Record<string, string>,
-): Record<string, string> {
+export function modelEnvironment(options: {
+  config: ModelSettings
+  access: ModelAccess
+  secrets: Record<string, string>
+}): Record<string, string> {
+  const { config, secrets } = options
+  const { url, key } = options.access
   const env: Record<string, string> = { [KEY_VARIABLE]: key }
+  if (config.BERTH_MODEL_URL) env[URL_VARIABLE] = `${url}${gatewayPath(OPERATOR)}`
   for (const provider of providersOf(secrets)) {
     for (const name of provider.secrets) if (name in secrets) env[name] = key
     for (const name of provider.urlVariables)

@@ -43,7 +43,7 @@ export async function startEngine(env: Record<string, string> = {}, standIn?: st
       const options = { config, secrets: env, localModel: null }
       const { gateway } = await agentd.status()
       await agentd.start({
-        env: { ...env, ...modelEnvironment(access, env) },
+        env: { ...env, ...modelEnvironment({ config, access, secrets: env }) },
         gatewayToken: GATEWAY_TOKEN,
         ownedConfig: ownedConfig({
           ...options,

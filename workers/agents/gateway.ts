@@ -59,7 +59,7 @@ export async function readSecretsAndChannels(
   ])
   const options = { config, secrets, localModel: agent.localModel }
   const request: GatewayRequest = {
-    env: { ...secrets, ...modelEnvironment(access, secrets) },
+    env: { ...secrets, ...modelEnvironment({ config, access, secrets }) },
     gatewayToken: agent.gatewayToken,
     proxyCredential,
     ownedConfig: ownedConfig({ ...options, access, agent, channels: { ...channels.config } }),
