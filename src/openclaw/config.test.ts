@@ -65,7 +65,9 @@ test('an agent uses the provider whose key it has, through the gateway [report: 
   // Undefined leaves the engine's own default.
   assert.equal(primaryOf({ secrets: { ANTHROPIC_API_KEY: 'k', OPENAI_API_KEY: 'k' } }), undefined)
   assert.equal(primaryOf({ secrets: { TELEGRAM_TOKEN: 'k' } }), undefined)
-  assert.equal(primaryOf({ config: local, secrets: { ANTHROPIC_API_KEY: 'k' } }), DEFAULT_MODEL)
+  // The owner's choice for this agent goes before the operator's for all.
+  assert.equal(primaryOf({ config: local, secrets: { ANTHROPIC_API_KEY: 'k' } }), 'anthropic/claude-opus-5')
+  assert.equal(primaryOf({ config: local, secrets: { OPENAI_API_KEY: 'k' } }), undefined)
   const { models }: Loose = owned({ secrets: { ANTHROPIC_API_KEY: 'k', GOOGLE_API_KEY: 'k', OTHER: 'k' } })
   const { berth: _, ...providers } = models.providers
   assert.deepEqual(

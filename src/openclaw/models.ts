@@ -98,8 +98,9 @@ export function ownedDefaults(config: ModelSettings): Json {
 }
 
 /** Default models by the secret that enables them, as in the engine's own setup. */
-const MODELS: [secret: string, model: string][] = [
-  // Undefined would leave the engine's own default, which is OpenAI's.
+const MODELS: [secret: string, model: string | undefined][] = [
+  // The engine's own default is OpenAI's.
+  ['OPENAI_API_KEY', undefined],
   ['ANTHROPIC_API_KEY', 'anthropic/claude-opus-5'],
   ['GEMINI_API_KEY', 'google/gemini-3.1-pro-preview'],
   ['OPENROUTER_API_KEY', 'openrouter/auto'],
@@ -107,7 +108,8 @@ const MODELS: [secret: string, model: string][] = [
 
 /**
  * `models` and `agents.defaults` of the default configuration.
- * @param localModel takes precedence over the operator's model.
+ * @param localModel takes precedence over the secrets, and these over the operator's model: `npm start` may just have
+ *   found that on its machine.
  */
 export function defaultModels(options: {
   config: ModelSettings
@@ -115,9 +117,9 @@ export function defaultModels(options: {
   localModel: LocalModel | null
 }): { models: Json; defaults: Json } {
   const { config, secrets, localModel } = options
-  const own = 'OPENAI_API_KEY' in secrets ? undefined : MODELS.find(([secret]) => secret in secrets)
-  const ofInstance = config.BERTH_MODEL_URL ? DEFAULT_MODEL : own?.[1]
-  const primary = localModel ? `${LOCAL_PROVIDER}/${localModel.model}` : ofInstance
+  const own = MODELS.find(([secret]) => secret in secrets)
+  const ofInstance = config.BERTH_MODEL_URL ? DEFAULT_MODEL : undefined
+  const primary = localModel ? `${LOCAL_PROVIDER}/${localModel.model}` : own ? own[1] : ofInstance
   // The engine takes a provider's list of models from its own catalogue, but requires the key.
   const known = providersOf(secrets).map(({ id }) => [id, { models: [] }])
   const local = localModel && { [LOCAL_PROVIDER]: { models: [modelOf(config, localModel.model)] } }
