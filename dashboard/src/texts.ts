@@ -174,6 +174,7 @@ export const texts = {
     'agent.error': 'failed',
     'agent.stopped': 'stopped and is restarting',
     'agent.deleted': 'was deleted',
+    'model.budget.reached': 'has spent much of a budget',
     'model.paused': 'may no longer call models',
     'model.resumed': 'may call models again',
     'snapshot.created': 'has a new snapshot',

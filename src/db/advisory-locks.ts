@@ -26,6 +26,8 @@ const KEYED = {
   eventPartitions: 6,
   /** A kind of channel: compares its bot tokens with other agents' and adds one. */
   botTokens: 7,
+  /** A workspace: compares its model budgets with its spending and adds a lease, or reports that one was reached. */
+  modelBudgets: 8,
 } as const
 
 /** Locks that exist once per database, held by a session: the holder does the work, others skip it. */

@@ -1,7 +1,7 @@
 /**
  * Every type of event, declared once: its meaning, the shape of its `data`, and who may see it. `docs/events.md` has
  * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0054). For events that are not row
- * changes, `noteQuotaReached`, `noteLowDisk` and `noteTaskRuns` do. A test makes each of them write an event, and
+ * changes, `noteQuotaReached`, `noteLowDisk`, `noteTaskRuns` and `noteModelBudgets` do. A test makes each of them write an event, and
  * compares.
  */
 import { z } from 'zod'
@@ -195,6 +195,37 @@ const types = {
     example: { ...anAgent, status: 'starting', statusReason: 'its container is paused' },
   },
   'agent.deleted': { summary: 'An agent was deleted.', ...ofAgent },
+  'model.budget.reached': {
+    summary:
+      'The agents of a workspace, or one of them, have spent 50, 80 or 100 % of a budget. `reason` is the code of refusals from now on; null below 100 %.',
+    audience: 'agents',
+    resource: 'budget',
+    resourceId: 'the agent; or the workspace for its own budget and for its plan',
+    data: z.object({
+      /** Null if it limits the whole workspace. */
+      agentId: agentId.nullable(),
+      scope: z.enum(['agent', 'workspace', 'plan']),
+      period: z.enum(['day', 'month']),
+      unit: z.enum(['usd', 'tokens']),
+      percent: z.union([z.literal(50), z.literal(80), z.literal(100)]),
+      /** In the unit; dollars have decimals. */
+      limit: z.string(),
+      spent: z.string(),
+      reason: z.enum(['budget_exceeded']).nullable(),
+      resetsAt: z.string(),
+    }),
+    example: {
+      agentId: 'x1a2b3c4',
+      scope: 'agent',
+      period: 'month',
+      unit: 'usd',
+      percent: 80,
+      limit: '5.00',
+      spent: '4.0217',
+      reason: null,
+      resetsAt: '2026-12-01T00:00:00.000Z',
+    },
+  },
   'model.paused': { summary: 'An agent may no longer call models.', ...ofPause },
   'model.resumed': { summary: 'An agent may call models again.', ...ofPause },
   'snapshot.created': {

@@ -29,7 +29,7 @@ function isIn(viewer: Viewer, audience: Audience, { data }: StoredEvent): boolea
   return resource !== undefined && resource !== null && grants(viewer.scopes, `org:${resource}:read`)
 }
 
-const PATTERN = /^([a-z]+\.(\*|[a-z]+)|\*)$/
+const PATTERN = /^([a-z]+\.(\*|[a-z]+(\.[a-z]+)?)|\*)$/
 
 /** A type, all types of a resource (`file.*`), or all types (`*`); unknown types are rejected. */
 export const typePattern = z

@@ -18,6 +18,8 @@ export interface ServerOptions {
   services: RouteServices
   /** Handles requests for hosts other than the API's, before anything of the API. */
   vhosts: RequestHandler
+  /** Handles requests of Berth's own processes. They count towards no limit, and are not in the OpenAPI document. */
+  control?: RequestHandler
   /** Handles requests without a matching route, if set. */
   pages?: RequestHandler | undefined
   /** URL of gateways' hosts, with a placeholder for the name. */
@@ -25,7 +27,8 @@ export interface ServerOptions {
   log: Logger
 }
 
-export function createServer({ routes, services, vhosts, pages, gatewayUrl, log }: ServerOptions): Express {
+export function createServer(options: ServerOptions): Express {
+  const { routes, services, vhosts, control, pages, gatewayUrl, log } = options
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
@@ -37,6 +40,7 @@ export function createServer({ routes, services, vhosts, pages, gatewayUrl, log 
   app.use(vhosts)
   app.use(refuseUpgrades)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
+  if (control) app.use(control)
   mountRoutes(app, routes, services)
   if (pages) app.use(pages)
   app.use(pointToGateway(gatewayUrl))

@@ -37,7 +37,8 @@ export function findPrice(
   return priceOf(pricesAt(at, prices), provider, model)
 }
 
-function perToken({
+/** The price of a row in picodollars per token. */
+export function perToken({
   input,
   output,
   cachedInput,

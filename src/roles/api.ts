@@ -33,9 +33,15 @@ export function guardOf(
 /** The features' routes, and those of health, of the documentation and of the dashboard. */
 export function createApi(
   { config, log, parts }: Core,
-  options: { routes: Route[]; readiness: Readiness; services: RouteServices; vhosts: RequestHandler },
+  options: {
+    routes: Route[]
+    readiness: Readiness
+    services: RouteServices
+    vhosts: RequestHandler
+    control: RequestHandler
+  },
 ): Express {
-  const { services, vhosts } = options
+  const { services, vhosts, control } = options
   const routes = [...options.routes, ...healthRoutes(options.readiness)]
   const isDashboardOn = config.BERTH_DASHBOARD === 'on'
   const documented = documentRoutes(routes, {
@@ -47,6 +53,7 @@ export function createApi(
     routes: [...routes, ...documented],
     services,
     vhosts,
+    control,
     pages: isDashboardOn ? dashboard(config.BERTH_GATEWAY_DOMAIN) : undefined,
     gatewayUrl: urlOf(config, `<gateway>.${config.BERTH_GATEWAY_DOMAIN}`),
     log,

@@ -8,6 +8,7 @@ import { nodeRoutes } from '../files/node-routes.ts'
 import { openFiles } from '../files/open.ts'
 import { Bounds } from '../lib/bounds.ts'
 import type { Logger } from '../log.ts'
+import { openModels } from '../models/open.ts'
 import { operationRoutes } from '../operations/operation-routes.ts'
 import { openHosts } from '../vhosts/open.ts'
 import { openAskPort, ServedNames } from '../vhosts/tls-ask.ts'
@@ -30,6 +31,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
   const readiness = openWebHealth(core, dispatcher)
   const agents = openAgents(core)
   const files = openFiles(core)
+  const models = openModels(core)
   const { audit, routes: auditRoutes } = openAudit(core)
   const events = openEvents(core, addDeliveries)
   const services = { ...core, guard: guardOf(accounts, agents), calls: agents.calls, audit }
@@ -45,12 +47,14 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
       ...auditRoutes,
       ...operationRoutes({ ...core, withdraw: files.withdraw }),
       ...agents.routes,
+      ...models.routes,
       ...hosts.routes,
       ...nodeRoutes(core),
     ],
     readiness,
     services,
     vhosts: hosts.handler,
+    control: models.control,
   })
   dispatcher.start()
   parts.add('dispatcher', () => dispatcher.stop())

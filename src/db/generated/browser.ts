@@ -313,8 +313,7 @@ export type SubdomainHolder = Prisma.SubdomainHolderModel
 export type AgentRoute = Prisma.AgentRouteModel
 /**
  * Model ModelPrice
- * The operator's price of a model from a day on, in US dollars per million tokens. Without a row, the price is that of
- * the list which ships with Berth.
+ * The operator's price of a model, in US dollars per million tokens. It replaces the price in Berth's own list.
  * 
  * CHECK (((long_above IS NULL) = (long_input IS NULL)))
  * CHECK (((long_above IS NULL) = (long_output IS NULL)))
@@ -324,20 +323,20 @@ export type AgentRoute = Prisma.AgentRouteModel
 export type ModelPrice = Prisma.ModelPriceModel
 /**
  * Model ModelBudget
- * What the agents of a workspace, or one agent, may spend on models. NULL means no limit. Days and months are in UTC.
+ * A limit on the spending of one agent, or of all agents of a workspace. NULL means no limit. Days and months are in UTC.
  * 
  * CHECK (((usd_per_day >= (0)::numeric) AND (usd_per_month >= (0)::numeric) AND (tokens_per_day >= 0) AND (tokens_per_month >= 0) AND (requests_per_minute >= 0)))
  */
 export type ModelBudget = Prisma.ModelBudgetModel
 /**
  * Model ModelLease
- * What an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
+ * An amount that an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
  * reported how it was spent. After `expires_at`, only `open_usd` and `open_tokens` still count.
  */
 export type ModelLease = Prisma.ModelLeaseModel
 /**
  * Model ModelSpending
- * What an agent used on a day in UTC: a sum per model and session. Rows outlive their agents, so that the totals of a
+ * The spending of an agent on a day in UTC: a sum per model and session. Rows outlive their agents, so that the totals of a
  * workspace never shrink.
  */
 export type ModelSpending = Prisma.ModelSpendingModel

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
 import { expireDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
+import { noteModelBudgets } from '../../../src/db/statements/models.ts'
 import { noteTaskRuns } from '../../../src/db/statements/task-runs.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
 import { publishQuotaReached } from '../../../src/files/uploads/reservations.ts'
@@ -234,7 +235,7 @@ describe('events of webhooks', () => {
 })
 
 describe('events of agents', () => {
-  it('an agent leaves an event for each change of its status or pause, each start and its deletion', async () => {
+  it('an agent leaves events for its starts, its deletion, and changes of its status or pause', async () => {
     const { id, agentId } = await insertAgentRow(database.pool, { workspaceId, status: 'starting' })
     const [first, second] = [uuidv7(), uuidv7()]
     for (const [status, start] of [
@@ -349,6 +350,12 @@ describe('events without a row change', () => {
     await database.pool.query('UPDATE agent SET deleted_at = now() WHERE id = $1', [id])
     await note({ ...run, runId: 'third' })
     assert.deepEqual(await leftTypes(), ['agent.deleted'])
+  })
+
+  it('a reached budget leaves an event', async () => {
+    const data = eventTypes['model.budget.reached'].example
+    await noteModelBudgets.run(database.pool, JSON.stringify([{ workspaceId, agentId: null, data }]))
+    assert.deepEqual((await left())[0]?.data, { ...data, agentId: null })
   })
 
   it('a low disk leaves one event per state if an owner is an admin of the instance', async () => {

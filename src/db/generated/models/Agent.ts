@@ -3378,7 +3378,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      */
     modelPausedAt: Date | null
     /**
-     * Who paused it. Refers to User, without a foreign key.
+     * The user who paused it. Refers to User, without a foreign key.
      */
     modelPausedBy: string | null
   }, ExtArgs["result"]["agent"]>

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ModelBudget
- * What the agents of a workspace, or one agent, may spend on models. NULL means no limit. Days and months are in UTC.
+ * A limit on the spending of one agent, or of all agents of a workspace. NULL means no limit. Days and months are in UTC.
  * 
  * CHECK (((usd_per_day >= (0)::numeric) AND (usd_per_month >= (0)::numeric) AND (tokens_per_day >= 0) AND (tokens_per_month >= 0) AND (requests_per_minute >= 0)))
  */

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ModelLease
- * What an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
+ * An amount that an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
  * reported how it was spent. After `expires_at`, only `open_usd` and `open_tokens` still count.
  */
 export type ModelLeaseModel = runtime.Types.Result.DefaultSelection<Prisma.$ModelLeasePayload>

@@ -14,8 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ModelPrice
- * The operator's price of a model from a day on, in US dollars per million tokens. Without a row, the price is that of
- * the list which ships with Berth.
+ * The operator's price of a model, in US dollars per million tokens. It replaces the price in Berth's own list.
  * 
  * CHECK (((long_above IS NULL) = (long_input IS NULL)))
  * CHECK (((long_above IS NULL) = (long_output IS NULL)))

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ModelSpending
- * What an agent used on a day in UTC: a sum per model and session. Rows outlive their agents, so that the totals of a
+ * The spending of an agent on a day in UTC: a sum per model and session. Rows outlive their agents, so that the totals of a
  * workspace never shrink.
  */
 export type ModelSpendingModel = runtime.Types.Result.DefaultSelection<Prisma.$ModelSpendingPayload>

@@ -1,0 +1,16 @@
+/** Opens the feature: budgets, prices and spending of models, and what agent proxies need to enforce them. */
+import type { RequestHandler } from 'express'
+import { loadAgentProxyKey } from '../config.ts'
+import type { Core } from '../core.ts'
+import type { Route } from '../http/route.ts'
+import { modelControl } from './control.ts'
+import { Ledger } from './ledger.ts'
+import { Sessions } from './sessions.ts'
+
+/** `control` answers agent proxies. */
+export function openModels(core: Core): { routes: Route[]; control: RequestHandler } {
+  const sessions = new Sessions(core)
+  const key = loadAgentProxyKey(core.config)
+  const control = modelControl({ pool: core.pool, sessions, ledger: new Ledger(core.pool), key })
+  return { routes: [], control }
+}
