@@ -7,8 +7,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Binding } from '../lib/net/bind.ts'
+import { MODEL_HOST } from '../lib/net/host-machine.ts'
 import { toIPv4 } from '../lib/net/ip-address.ts'
 import type { Logger } from '../log.ts'
+import { gatewayPath, MODEL_PROVIDERS } from '../model-providers.ts'
 import {
   type Destination,
   formatDestination,
@@ -18,7 +20,8 @@ import {
 } from './destination.ts'
 import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from './dial.ts'
 import { forward } from './forward.ts'
-import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+import { acceptTunnel, type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+import type { ModelGateway } from './model/gateway.ts'
 
 const LIMITS = {
   /** Concurrent requests and tunnels; the next gets 503. */
@@ -54,6 +57,8 @@ export interface EgressOptions {
   refused?: BlockList
   /** Hosts that lead to another place than their names suggest. */
   routes?: readonly EgressRoute[]
+  /** Serves {@link MODEL_HOST} and requests to the proxy itself; hosts of model providers are then refused. */
+  gateway?: ModelGateway
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -87,13 +92,16 @@ export class EgressProxy {
   readonly #resolve: Resolve | undefined
   readonly #refused: BlockList | undefined
   readonly #routes: readonly EgressRoute[]
+  readonly #gateway: ModelGateway | undefined
   readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
   #open = 0
 
-  constructor({ allowed, refused, routes = [], log, registry, limits, resolve, onRefusal }: EgressOptions) {
+  constructor(options: EgressOptions) {
+    const { allowed, refused, routes = [], gateway, log, registry, limits, resolve, onRefusal } = options
     this.#log = log
+    this.#gateway = gateway
     this.#limits = { ...LIMITS, ...limits }
     this.#allowed = allowed
     this.#refused = refused
@@ -173,8 +181,13 @@ export class EgressProxy {
     try {
       if (this.#open > this.#limits.exchanges || open > door.limit)
         throw new ProxyError(503, 'Too many connections')
+      if (this.#gateway && kind === 'request' && req.url?.startsWith('/'))
+        return await this.#gateway.handle(req, res, arrivalOf(req, req.url))
       const { destination, path } = readTarget(req)
       name = formatDestination(destination)
+      if (this.#gateway && hasDestination([GATEWAY], destination))
+        return await serveModels(this.#gateway, req, res, path, detached)
+      if (this.#gateway) refuseProvider(destination)
       const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
       const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
       const upstream = await dial(route?.at ?? destination, {
@@ -212,6 +225,42 @@ export class EgressProxy {
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
   }
+}
+
+const GATEWAY: Destination = { host: MODEL_HOST, port: 80 }
+
+const arrivalOf = ({ headers }: IncomingMessage, path: string) => ({
+  path,
+  proxyAuthorization: headers['proxy-authorization'],
+})
+
+/** Serves a request or a tunnel to the model gateway. @throws ProxyError 400 for an upgrade. */
+async function serveModels(
+  gateway: ModelGateway,
+  req: IncomingMessage,
+  res: ServerResponse,
+  path: string,
+  detached: Detached | undefined,
+): Promise<void> {
+  if (!detached) return gateway.handle(req, res, arrivalOf(req, path))
+  if (req.method !== 'CONNECT') throw new ProxyError(400, 'The model gateway takes no WebSockets')
+  acceptTunnel(res, detached)
+  await gateway.serve(detached.client, detached.head, req.headers['proxy-authorization'])
+}
+
+/** Provider of each host that agents reach only through the gateway. */
+const PROVIDERS = new Map(MODEL_PROVIDERS.map((provider) => [new URL(provider.baseUrl).host, provider]))
+
+/** @throws ProxyError 403 for the host of a model provider. */
+function refuseProvider({ host }: Destination): void {
+  const provider = PROVIDERS.get(host.replace(/\.$/, ''))
+  if (!provider) return
+  const base = `http://${MODEL_HOST}${gatewayPath(provider)}`
+  const inProcess = `or ${gatewayPath(provider)} on this proxy`
+  throw new ProxyError(
+    403,
+    `${host} is reached through the model gateway: use the base URL ${base}, ${inProcess}`,
+  )
 }
 
 /** @throws ProxyError 400 */

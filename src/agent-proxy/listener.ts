@@ -126,6 +126,12 @@ export class Listener {
   }
 }
 
+/** Accepts a CONNECT. */
+export function acceptTunnel(res: ServerResponse, { client }: Detached): void {
+  res.detachSocket(client)
+  client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+}
+
 /** Accepts a CONNECT, and joins both connections until they close. */
 export async function openTunnel(
   res: ServerResponse,
@@ -133,8 +139,7 @@ export async function openTunnel(
   upstream: Socket,
   idleMs: number,
 ): Promise<void> {
-  res.detachSocket(client)
-  client.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+  acceptTunnel(res, { client, head })
   upstream.write(head)
   await joinSockets(client, upstream, { idleMs })
 }

@@ -6,6 +6,10 @@ import { checkAgentProxy, checkEgress } from '../agent-proxy/checks.ts'
 import { type Destination, parseDestination, readDestinations } from '../agent-proxy/destination.ts'
 import { EgressProxy, type EgressRoute } from '../agent-proxy/egress.ts'
 import { FIRST_EGRESS_PORT, listenOnKeptPort } from '../agent-proxy/egress-port.ts'
+import { ControlClient } from '../agent-proxy/model/control-client.ts'
+import { ModelGateway } from '../agent-proxy/model/gateway.ts'
+import { Ledger } from '../agent-proxy/model/ledger.ts'
+import { Upstream } from '../agent-proxy/model/upstream.ts'
 import { AGENT_PROXY_PORT, type AgentProxyAddress } from '../agent-proxy/tunnel-client.ts'
 import { TunnelServer } from '../agent-proxy/tunnel-server.ts'
 import { agentsApiUrl } from '../agents/urls.ts'
@@ -31,7 +35,8 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   const parts = new Closers(log)
   const registry = new Registry()
   const drainMs = config.BERTH_AGENT_PROXY_STOP.drainSeconds * 1000
-  const shared: Shared = { config, log, registry, drainMs }
+  const key = loadAgentProxyKey(config)
+  const shared: Shared = { config, log, registry, drainMs, key, parts }
   const { egress, port: egressPort, networks } = await openEgress(shared)
   const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks })
   parts.add('connections', async () => {
@@ -62,13 +67,15 @@ interface Shared {
   registry: Registry
   /** `drainSeconds` of BERTH_AGENT_PROXY_STOP, in milliseconds. */
   drainMs: number
+  /** AGENT_PROXY_KEY. */
+  key: string
+  parts: Closers
 }
 
 async function openTunnelServer(
-  { config, log, registry, drainMs }: Shared,
+  { config, log, registry, drainMs, key }: Shared,
   { egressPort, networks }: { egressPort: number; networks: AgentNetworks | undefined },
 ): Promise<{ tunnelServer: TunnelServer; address: AgentProxyAddress }> {
-  const key = loadAgentProxyKey(config)
   // Agents that run as processes use loopback ports. In a cluster, only its network policies know whose pod has an
   // address.
   const loopback = config.BERTH_RUNTIME === 'docker' || !networks ? [] : ['127.0.0.0/8']
@@ -98,17 +105,19 @@ async function openTunnelServer(
 }
 
 /** Resolves without networks if no agents are on this machine: they then come from BERTH_AGENT_SUBNETS. */
-async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
+async function openEgress(shared: Shared): Promise<{
   egress: EgressProxy
   port: number
   networks?: AgentNetworks
 }> {
+  const { config, log, registry, drainMs } = shared
   const allowed = allowedDestinations(config)
   const refused = blockList(config.BERTH_EGRESS_REFUSE)
   const egress = new EgressProxy({
     allowed,
     refused,
     routes: routes(config),
+    gateway: openGateway(shared, { allowed, refused }),
     log,
     registry,
     limits: { drainMs },
@@ -130,6 +139,27 @@ async function openEgress({ config, log, registry, drainMs }: Shared): Promise<{
   await networks.start()
   log.info({ host, port }, 'the egress proxy listens')
   return { egress, port, networks }
+}
+
+/** Opens the model gateway. Closed after the connections of agents, so that it reports what they spent. */
+function openGateway(
+  { config, log, registry, key, parts }: Shared,
+  destinations: { allowed: readonly Destination[]; refused: BlockList },
+): ModelGateway {
+  const control = new ControlClient({ url: config.BERTH_WEB_URL ?? webOnThisMachine(config), key })
+  const ledger = new Ledger({ control, log })
+  const upstream = new Upstream(destinations)
+  parts.add('model gateway', async () => {
+    upstream.close()
+    await ledger.close()
+    control.close()
+  })
+  return new ModelGateway({ ledger, upstream, log, registry })
+}
+
+function webOnThisMachine({ HOST, PORT }: Config): string {
+  const host = ANSWERS_ON_LOOPBACK.includes(HOST) ? '127.0.0.1' : HOST
+  return `http://${host.includes(':') ? `[${host}]` : host}:${PORT}`
 }
 
 function blockList(networks: string[]): BlockList {

@@ -1,0 +1,79 @@
+/** Calls `web` for sessions, grants and syncs, over a few connections that stay open. */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { readWhole } from '../../lib/read.ts'
+import {
+  type GrantAnswer,
+  type GrantRequest,
+  MODEL_CONTROL,
+  type SessionAnswer,
+  type SessionRequest,
+  type SyncAnswer,
+  type SyncRequest,
+} from './protocol.ts'
+
+const ANSWER_BYTES = 64 * 1024 * 1024
+const CONNECTIONS = 8
+
+export interface ControlOptions {
+  /** The URL of `web`. */
+  url: string
+  /** AGENT_PROXY_KEY. */
+  key: string
+  /** Maximum time of one call. */
+  deadlineMs?: number
+}
+
+/** Every method rejects if `web` does not answer 200 in time. */
+export class ControlClient {
+  readonly #options: Required<ControlOptions>
+  readonly #transport: typeof http | typeof https
+  readonly #agent: http.Agent
+
+  constructor({ deadlineMs = 5000, ...options }: ControlOptions) {
+    this.#options = { ...options, deadlineMs }
+    this.#transport = options.url.startsWith('https:') ? https : http
+    this.#agent = new this.#transport.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+  }
+
+  session = (request: SessionRequest) => this.#call<SessionAnswer>(MODEL_CONTROL.session, request)
+  grant = (request: GrantRequest) => this.#call<GrantAnswer>(MODEL_CONTROL.grant, request)
+  sync = (request: SyncRequest) => this.#call<SyncAnswer>(MODEL_CONTROL.sync, request)
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  async #call<Answer>(path: string, body: object): Promise<Answer> {
+    const json = Buffer.from(JSON.stringify(body))
+    const signal = AbortSignal.timeout(this.#options.deadlineMs)
+    const response = await this.#send(path, json, signal)
+    const read = await readWhole(response, ANSWER_BYTES, () => new Error(`${path} answers too much`))
+    if (response.statusCode !== 200) throw new Error(`web answers ${response.statusCode} to ${path}`)
+    return JSON.parse(read.toString())
+  }
+
+  #send(path: string, body: Buffer, signal: AbortSignal): Promise<http.IncomingMessage> {
+    const { url, key } = this.#options
+    return new Promise((resolve, reject) => {
+      const req = this.#transport.request(new URL(path, url), {
+        method: 'POST',
+        agent: this.#agent,
+        signal,
+        headers: {
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          'content-length': body.length,
+        },
+      })
+      req.once('response', resolve)
+      req.once('error', (error: NodeJS.ErrnoException) => {
+        // The other side may close an idle connection just as it is used.
+        if (req.reusedSocket && error.code === 'ECONNRESET')
+          this.#send(path, body, signal).then(resolve, reject)
+        else reject(error)
+      })
+      req.end(body)
+    })
+  }
+}

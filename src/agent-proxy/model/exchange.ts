@@ -1,0 +1,363 @@
+/**
+ * One request to a model server: retries and fallbacks until a response begins, then the response, byte by byte, and
+ * what it cost.
+ */
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseJson, readWhole } from '../../lib/read.ts'
+import type { Logger } from '../../log.ts'
+import type { Dialect } from '../../model-providers.ts'
+import { EventReader } from './events.ts'
+import type { KnownSession, Reservation } from './ledger.ts'
+import type { Memory } from './memory.ts'
+import type { Amounts, Price, Provider, Refusal } from './protocol.ts'
+import { errorBody, errorEvents, FAILED, RefusalError, refused } from './refusal.ts'
+import { type Upstream, UpstreamError } from './upstream.ts'
+import { costOf, estimate, type Json, Meter, NO_USAGE, type Usage } from './usage.ts'
+
+const LIMITS = {
+  /** Calls of one provider. */
+  attempts: 2,
+  retryMs: 250,
+  /** Maximum silence towards the agent, whose engine gives up after 120 s. */
+  quietMs: 15_000,
+  errorBytes: 1024 * 1024,
+}
+const RETRIED = [502, 503, 504, 529]
+const EVENT_STREAM = /^text\/event-stream\b/i
+/** Headers of responses that agents get. */
+const PASSED = [
+  'content-type',
+  'request-id',
+  'x-request-id',
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+]
+
+/** A provider that may serve the request, and what it gets. */
+export interface Target {
+  provider: Provider
+  /** The model as the provider names it. */
+  model: string
+  price: Price | undefined
+  path: string
+  body: Buffer
+}
+
+export interface ExchangeOptions {
+  upstream: Upstream
+  memory: Memory
+  log: Logger
+  res: ServerResponse
+  known: KnownSession
+  dialect: Dialect
+  isResponses: boolean
+  /** True if the agent asked for events. */
+  isStream: boolean
+  /** True if the usage was asked for in its name; the event with it is removed again. */
+  addsUsage: boolean
+  /** True for requests that cost nothing. */
+  isFree: boolean
+  headers: OutgoingHttpHeaders
+  /** At least one, in order. */
+  targets: readonly Target[]
+  session: string
+  need: Amounts
+  reservation: Reservation
+  /** `performance.now()` when the request arrived. */
+  began: number
+  quietMs?: number
+}
+
+/** How an exchange ended. */
+export interface Ended {
+  status: number
+  usd: number
+}
+
+export class Exchange {
+  readonly #options: ExchangeOptions
+  readonly #abort = new AbortController()
+  readonly #meter: Meter
+  #target: Target
+  #isSent = false
+  /** True while nobody reads the response, which is read for its usage. */
+  #isLeft = false
+  /** True if the whole reservation is charged, because the response was too large to read. */
+  #isUnread = false
+  #isCut = false
+  /** True once the agent gets events. */
+  #isEvents = false
+  #status = 0
+  #lastByte: number
+  #firstByteMs: number | undefined
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+    this.#meter = new Meter(options.dialect)
+    this.#target = options.targets[0] as Target
+    this.#lastByte = options.began
+  }
+
+  /** Answers the agent, and settles. Never rejects. */
+  async run(): Promise<Ended> {
+    const { res, known, isStream, quietMs = LIMITS.quietMs } = this.#options
+    const cut = (refusal: Refusal) => this.#abort.abort(new RefusalError(refusal))
+    const leave = () => {
+      // A response that is not a stream costs the same, whether somebody reads it or not.
+      if (isStream) this.#abort.abort(new Error('the agent has left'))
+      else this.#isLeft = true
+    }
+    known.cuts.add(cut)
+    res.once('close', leave)
+    const timer = isStream ? setInterval(() => this.#breakSilence(quietMs), quietMs / 4) : undefined
+    try {
+      if (res.destroyed) leave()
+      this.#abort.signal.throwIfAborted()
+      await this.#pass(await this.#open())
+    } catch (error) {
+      this.#refuse(error)
+    } finally {
+      clearInterval(timer)
+      res.off('close', leave)
+      known.cuts.delete(cut)
+    }
+    return this.#settle()
+  }
+
+  /** Calls the targets in order until one gives a response to pass on. */
+  async #open(): Promise<IncomingMessage> {
+    const { upstream, headers, targets } = this.#options
+    const { signal } = this.#abort
+    let failure: unknown
+    for (const [i, target] of targets.entries()) {
+      this.#target = target
+      const isLast = i === targets.length - 1
+      for (let attempt = 1; attempt <= LIMITS.attempts; attempt++) {
+        if (attempt > 1) await sleep(LIMITS.retryMs, undefined, { signal })
+        try {
+          const { provider, path, body } = target
+          this.#isSent = true
+          const all = { ...headers, ...keyHeader(provider) }
+          const response = await upstream.send(provider, { method: 'POST', path, headers: all, body, signal })
+          const status = response.statusCode ?? 0
+          const isFinal = isLast && attempt === LIMITS.attempts
+          if (status === 429 ? isLast : isFinal || !RETRIED.includes(status)) return response
+          response.resume()
+          if (status === 429) break
+        } catch (error) {
+          if (!(error instanceof UpstreamError)) throw error
+          failure = refused(502, 'unavailable', error.message)
+          if (!error.isUnsent) throw failure
+        }
+        this.#isSent = false
+      }
+    }
+    throw failure
+  }
+
+  async #pass(response: IncomingMessage): Promise<void> {
+    const { provider } = this.#target
+    const status = response.statusCode ?? 502
+    const { 'content-encoding': encoding = 'identity', 'content-type': type = '' } = response.headers
+    // Nobody charges for them.
+    if (status >= 300) this.#isSent = false
+    this.#isEvents ||= status < 300 && EVENT_STREAM.test(type)
+    try {
+      if (status < 200 || (status >= 300 && status < 400) || encoding !== 'identity')
+        throw refused(502, 'unavailable', `${provider.id} sent a response that Berth does not pass on`)
+      if (status >= 400) await this.#passError(response, status)
+      else if (this.#isEvents) await this.#passEvents(response)
+      else await this.#passWhole(response)
+    } finally {
+      if (!response.complete) response.destroy()
+    }
+  }
+
+  async #passError(response: IncomingMessage, status: number): Promise<void> {
+    const { res } = this.#options
+    const { id, key } = this.#target.provider
+    if (status === 401 || status === 403) {
+      response.resume()
+      // Providers quote a part of the key.
+      throw refused(status, 'provider_key', `${id} refused the key that Berth has for it (${status})`)
+    }
+    const tooLarge = () => refused(502, 'unavailable', `${id} sent an error that is too long`)
+    const text = (await readWhole(response, LIMITS.errorBytes, tooLarge)).toString()
+    const body = key ? text.replaceAll(key, '…') : text
+    if (res.headersSent)
+      throw refused(status, 'provider_error', messageOf(body) ?? `${id} answered ${status}`)
+    this.#begin(response)
+    if (!this.#isLeft) res.end(body)
+  }
+
+  async #passEvents(response: IncomingMessage): Promise<void> {
+    const { addsUsage } = this.#options
+    const reader = new EventReader((value) => {
+      this.#meter.push(value)
+      return addsUsage && isUsageAlone(value)
+    })
+    try {
+      for await (const chunk of response) await this.#write(response, reader.push(chunk))
+    } catch (error) {
+      this.#abort.signal.throwIfAborted()
+      throw refused(502, 'unavailable', `${this.#target.provider.id} broke off: ${(error as Error).message}`)
+    }
+    await this.#write(response, reader.end())
+    this.#end(response)
+  }
+
+  async #passWhole(response: IncomingMessage): Promise<void> {
+    const { memory, known } = this.#options
+    using copy = memory.open(known.key)
+    for await (const chunk of response) {
+      if (!this.#isUnread && copy.take(chunk.length)) copy.chunks.push(chunk)
+      else {
+        this.#isUnread = true
+        copy.release()
+      }
+      await this.#write(response, chunk)
+    }
+    // Only now the agent can know that it has everything, so it cannot leave before the usage is read.
+    if (!this.#isUnread) this.#meter.push(parseJson(Buffer.concat(copy.chunks).toString()))
+    this.#end(response)
+  }
+
+  #begin(response: IncomingMessage): void {
+    const { res } = this.#options
+    if (res.headersSent || this.#isLeft) return
+    const headers = PASSED.flatMap((name) => {
+      const value = response.headers[name]
+      return value === undefined ? [] : [name, `${value}`]
+    })
+    if (this.#isEvents) headers.push('cache-control', 'no-cache')
+    this.#status = response.statusCode ?? 502
+    res.writeHead(this.#status, headers)
+  }
+
+  async #write(response: IncomingMessage, bytes: Buffer): Promise<void> {
+    const { res } = this.#options
+    if (bytes.length === 0 || this.#isLeft) return
+    this.#begin(response)
+    this.#lastByte = performance.now()
+    this.#firstByteMs ??= this.#lastByte - this.#options.began
+    if (!res.write(bytes)) await drained(res)
+  }
+
+  #end(response: IncomingMessage): void {
+    if (!response.complete) throw refused(502, 'unavailable', `${this.#target.provider.id} broke off`)
+    this.#begin(response)
+    if (!this.#isLeft) this.#options.res.end()
+  }
+
+  /** Sends a comment, at which clients do not look, if nothing was sent for some time. */
+  #breakSilence(quietMs: number): void {
+    const { res } = this.#options
+    const now = performance.now()
+    if (now - this.#lastByte < quietMs || res.writableNeedDrain || res.writableEnded || res.destroyed) return
+    if (!res.headersSent) {
+      this.#status = 200
+      this.#isEvents = true
+      res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+    }
+    this.#lastByte = now
+    res.write(': berth waits for the model\n\n')
+  }
+
+  /** Ends an exchange that failed or was cut: by a response, or by an event if one has begun. */
+  #refuse(error: unknown): void {
+    const { res, dialect, isResponses, log } = this.#options
+    const { aborted, reason } = this.#abort.signal
+    this.#isCut = true
+    const cause = aborted ? reason : error
+    if (!aborted && !(cause instanceof RefusalError)) log.error({ err: cause }, 'the model gateway failed')
+    const refusal = cause instanceof RefusalError ? cause.refusal : FAILED
+    if (res.destroyed || this.#isLeft) return
+    if (!res.headersSent) {
+      this.#status = refusal.status
+      answerRefusal(res, dialect, refusal)
+    } else if (this.#isEvents) res.end(errorEvents(dialect, isResponses, refusal))
+    // A truncated response must not look complete.
+    else res.destroy()
+  }
+
+  #settle(): Ended {
+    const { need, reservation, session, began } = this.#options
+    const { provider, model, price, body } = this.#target
+    const { usage, isEstimated } = this.#used(body.length)
+    const usd = this.#isUnread ? need.usd : price ? costOf(usage, price) : 0
+    const { hourWrite: _hourWrite, ...tokens } = usage
+    const totalMs = Math.round(performance.now() - began)
+    reservation.settle({
+      provider: provider.id,
+      model,
+      session,
+      usd,
+      ...tokens,
+      estimated: isEstimated,
+      // 499, as other proxies have it, for an agent that left before a response began.
+      status: this.#status || 499,
+      firstByteMs: Math.round(this.#firstByteMs ?? totalMs),
+      totalMs,
+    })
+    return { status: this.#status || 499, usd }
+  }
+
+  #used(requestBytes: number): { usage: Usage; isEstimated: boolean } {
+    const { isFree, need } = this.#options
+    if (isFree || !this.#isSent) return { usage: NO_USAGE, isEstimated: false }
+    const guess = estimate(requestBytes, this.#meter.textBytes)
+    if (this.#isUnread) return { usage: { ...guess, output: need.tokens - guess.input }, isEstimated: true }
+    const reported = this.#meter.usage
+    if (!reported || reported.input + reported.output === 0) return { usage: guess, isEstimated: true }
+    // The last report of a stream that was cut may be older than what was sent.
+    if (this.#isCut)
+      return { usage: { ...reported, output: Math.max(reported.output, guess.output) }, isEstimated: true }
+    return { usage: reported, isEstimated: false }
+  }
+}
+
+/** Refuses in a response of its own. */
+export function answerRefusal(res: ServerResponse, dialect: Dialect, refusal: Refusal): void {
+  if (!res.req.complete) res.shouldKeepAlive = false
+  const body = JSON.stringify(errorBody(dialect, refusal))
+  res.writeHead(refusal.status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'error-code': refusal.code,
+    ...(refusal.retryAfter !== undefined && { 'retry-after': `${refusal.retryAfter}` }),
+  })
+  res.end(body)
+}
+
+/** The real key, in the provider's own header. */
+function keyHeader({ dialect, key }: Provider): OutgoingHttpHeaders {
+  if (!key) return {}
+  if (dialect === 'anthropic') return { 'x-api-key': key }
+  return dialect === 'google' ? { 'x-goog-api-key': key } : { authorization: `Bearer ${key}` }
+}
+
+/** True for the event of a chat that contains nothing but the usage. */
+function isUsageAlone(value: unknown): boolean {
+  const { choices, usage } = value as Json
+  return Array.isArray(choices) && choices.length === 0 && typeof usage === 'object' && usage !== null
+}
+
+/** The message of a provider's error. */
+function messageOf(body: string): string | undefined {
+  const { error } = (parseJson(body) ?? {}) as { error?: { message?: unknown } }
+  return typeof error?.message === 'string' ? error.message.slice(0, 1000) : undefined
+}
+
+function drained(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off('drain', done)
+      res.off('close', done)
+      resolve()
+    }
+    res.once('drain', done)
+    res.once('close', done)
+  })
+}

@@ -1,0 +1,120 @@
+/**
+ * The JSON body of a request. Bytes that need no change are forwarded as they came, so numbers keep their digits. A body
+ * in which servers could read different values than the gateway, because a key occurs twice, is refused.
+ */
+import { isUtf8 } from 'node:buffer'
+import { refused } from './refusal.ts'
+
+const MAX_DEPTH = 200
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Where a value of the outermost object is in the bytes. */
+interface Span {
+  start: number
+  end: number
+}
+
+export interface JsonBody {
+  bytes: Buffer
+  value: Record<string, unknown>
+  /** By name, in the spelling of {@link plainName}. */
+  spans: Map<string, Span>
+}
+
+/** Some servers also accept `maxTokens` or `MAX_TOKENS` for `max_tokens`. */
+export const plainName = (key: string): string => key.replaceAll('_', '').toLowerCase()
+
+/** @throws RefusalError 400 */
+export function readJsonBody(bytes: Buffer): JsonBody {
+  if (!isUtf8(bytes)) throw malformed('The body is not UTF-8')
+  const spans = scan(bytes)
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString())
+  } catch {
+    throw malformed('The body is not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw malformed('The body is not a JSON object')
+  return { bytes, value: value as Record<string, unknown>, spans }
+}
+
+/** The body with other values for some of the keys of the outermost object. */
+export function withValues({ bytes, spans }: JsonBody, values: Record<string, unknown>): Buffer {
+  const edits = Object.entries(values).map(([key, value]) => {
+    const json = JSON.stringify(value)
+    const span = spans.get(plainName(key))
+    if (span) return { ...span, text: json }
+    const start = bytes.indexOf('{') + 1
+    return { start, end: start, text: `${JSON.stringify(key)}:${json}${spans.size > 0 ? ',' : ''}` }
+  })
+  edits.sort((a, b) => a.start - b.start)
+  const parts: Buffer[] = []
+  let at = 0
+  for (const { start, end, text } of edits) {
+    parts.push(bytes.subarray(at, start), Buffer.from(text))
+    at = end
+  }
+  return Buffer.concat([...parts, bytes.subarray(at)])
+}
+
+/** Finds the values of the outermost object, in bytes that may not be JSON. @throws RefusalError 400 */
+function scan(bytes: Buffer): Map<string, Span> {
+  const spans = new Map<string, Span>()
+  /** For each open object its keys, for each open array undefined. */
+  const open: (Set<string> | undefined)[] = []
+  let isKey = false
+  let span: Span | undefined
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]
+    if (byte === QUOTE) {
+      const end = endOfString(bytes, i)
+      const keys = open.at(-1)
+      if (isKey && keys) {
+        const key = readKey(bytes.subarray(i, end))
+        const name = open.length === 1 ? plainName(key) : key
+        if (keys.has(name))
+          throw malformed(`The body has the field ${JSON.stringify(key.slice(0, 64))} twice`)
+        keys.add(name)
+        if (open.length === 1) {
+          span = { start: 0, end: 0 }
+          spans.set(name, span)
+        }
+      }
+      isKey = false
+      i = end - 1
+    } else if (byte === 0x7b || byte === 0x5b) {
+      isKey = byte === 0x7b
+      open.push(isKey ? new Set() : undefined)
+      if (open.length > MAX_DEPTH) throw malformed('The body is nested too deeply')
+    } else if (byte === 0x7d || byte === 0x5d || byte === 0x2c) {
+      if (open.length === 1 && span) span.end = i
+      if (byte !== 0x2c) open.pop()
+      isKey = byte === 0x2c && open.at(-1) !== undefined
+    } else if (byte === 0x3a && open.length === 1 && span?.start === 0) span.start = i + 1
+  }
+  return spans
+}
+
+/** The position after a string that begins at `start`. */
+function endOfString(bytes: Buffer, start: number): number {
+  let end = start
+  for (;;) {
+    end = bytes.indexOf(QUOTE, end + 1)
+    if (end === -1) throw malformed('The body is not JSON')
+    let escapes = 0
+    while (bytes[end - 1 - escapes] === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return end + 1
+  }
+}
+
+function readKey(quoted: Buffer): string {
+  try {
+    return JSON.parse(quoted.toString())
+  } catch {
+    throw malformed('The body is not JSON')
+  }
+}
+
+const malformed = (message: string) => refused(400, 'invalid_request', message)

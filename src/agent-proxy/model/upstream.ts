@@ -1,0 +1,136 @@
+/**
+ * Connections to model servers, kept open between requests. Destinations are dialled like those of agents: only public
+ * addresses, except where the operator or the agent's owner named the server.
+ */
+import * as http from 'node:http'
+import * as https from 'node:https'
+import type { BlockList } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
+import { LOCAL_PROVIDER, OPERATOR_PROVIDER } from '../../model-providers.ts'
+import { type Destination, hasDestination, parseDestination } from '../destination.ts'
+import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from '../dial.ts'
+import type { Provider } from './protocol.ts'
+
+const LIMITS = { connectMs: 10_000, headerBytes: 32 * 1024, freeSockets: 64, idleSocketMs: 60_000 }
+
+export interface UpstreamOptions {
+  /** Destinations that may have private addresses. */
+  allowed: readonly Destination[]
+  /** Public addresses that are refused like private ones. */
+  refused?: BlockList
+  resolve?: Resolve | undefined
+}
+
+/** Why a model server cannot be called or gave no valid response, without its address. */
+export class UpstreamError extends Error {
+  override name = 'UpstreamError'
+  /** True if the server has not got the request. */
+  readonly isUnsent: boolean
+
+  constructor(message: string, isUnsent: boolean) {
+    super(message)
+    this.isUnsent = isUnsent
+  }
+}
+
+export interface UpstreamRequest {
+  method: string
+  /** Behind the provider's base URL. */
+  path: string
+  headers: http.OutgoingHttpHeaders
+  body: Buffer
+  signal: AbortSignal
+}
+
+export class Upstream {
+  readonly #options: UpstreamOptions
+  /** By origin, those that may have private addresses apart. */
+  readonly #agents = new Map<string, http.Agent>()
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options
+  }
+
+  /** Resolves with the head of a response. @throws UpstreamError */
+  send(provider: Provider, request: UpstreamRequest): Promise<http.IncomingMessage> {
+    const url = new URL(`${provider.baseUrl.replace(/\/$/, '')}${request.path}`)
+    const isAllowed = provider.id === OPERATOR_PROVIDER || provider.id === LOCAL_PROVIDER
+    const agent = this.#agent(url, isAllowed)
+    return new Promise((resolve, reject) => {
+      let isConnected = false
+      const { request: open } = url.protocol === 'https:' ? https : http
+      const req = open(url, {
+        method: request.method,
+        agent,
+        signal: request.signal,
+        maxHeaderSize: LIMITS.headerBytes,
+        headers: { ...request.headers, 'content-length': request.body.length },
+      })
+      req.once('socket', (socket) => {
+        isConnected = !socket.connecting
+      })
+      req.once('response', resolve)
+      req.once('upgrade', (_response, socket) => {
+        socket.destroy()
+        reject(new UpstreamError(`${provider.id} sent an upgrade unasked`, false))
+      })
+      req.once('error', (error: NodeJS.ErrnoException) => {
+        if (request.signal.aborted) return reject(error)
+        // The other side may close an idle connection just as it is used.
+        const isStale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+        if (isStale) return void this.send(provider, request).then(resolve, reject)
+        const reason =
+          error.code ?? (error instanceof ProxyError ? String(error.status) : 'no valid response')
+        reject(new UpstreamError(`${provider.id} cannot be reached: ${reason}`, !isConnected))
+      })
+      req.end(request.body)
+    })
+  }
+
+  close(): void {
+    for (const agent of this.#agents.values()) agent.destroy()
+  }
+
+  #agent(url: URL, isAllowed: boolean): http.Agent {
+    const id = `${url.origin} ${isAllowed}`
+    const known = this.#agents.get(id)
+    if (known) return known
+    const isTls = url.protocol === 'https:'
+    const { Agent } = isTls ? https : http
+    const agent = new Agent({
+      keepAlive: true,
+      maxFreeSockets: LIMITS.freeSockets,
+      scheduling: 'lifo',
+      timeout: 0,
+    })
+    agent.createConnection = (_options, done) => {
+      this.#connect(url, isAllowed).then(
+        (socket) => done?.(null, socket),
+        (error) => done?.(error, undefined as never),
+      )
+      return undefined
+    }
+    this.#agents.set(id, agent)
+    return agent
+  }
+
+  async #connect(url: URL, isAllowed: boolean): Promise<Duplex> {
+    const isTls = url.protocol === 'https:'
+    const destination = parseDestination(url.host, isTls ? 443 : 80)
+    if (!destination) throw new ProxyError(502, 'The address is not host:port')
+    const { allowed, refused, resolve } = this.#options
+    const isNamed = isAllowed || hasDestination(allowed, destination)
+    const socket = await dial(destination, {
+      isAllowed: isNamed,
+      connectMs: LIMITS.connectMs,
+      resolve: resolve ?? (isNamed ? resolveBySystem : resolveByDns),
+      ...(refused && { refused }),
+    })
+    socket.allowHalfOpen = false
+    socket.setNoDelay(true)
+    socket.setKeepAlive(true, LIMITS.idleSocketMs)
+    if (!isTls) return socket
+    return connectTls({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] })
+  }
+}
