@@ -49,7 +49,7 @@ export class EventReader {
     return kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept)
   }
 
-  /** What is left at the end of the stream. */
+  /** The rest, at the end of the stream. */
   end(): Buffer {
     return this.#drops(this.#held) ? Buffer.alloc(0) : this.#held
   }

@@ -338,7 +338,7 @@ function keyHeader({ dialect, key }: Provider): OutgoingHttpHeaders {
   return dialect === 'google' ? { 'x-goog-api-key': key } : { authorization: `Bearer ${key}` }
 }
 
-/** True for the event of a chat that contains nothing but the usage. */
+/** True for the event of a chat that contains only the usage. */
 function isUsageAlone(value: unknown): boolean {
   const { choices, usage } = value as Json
   return Array.isArray(choices) && choices.length === 0 && typeof usage === 'object' && usage !== null

@@ -52,7 +52,7 @@ export interface GatewayOptions {
   quietMs?: number
 }
 
-/** What the proxy in front of the gateway knows about a request. */
+/** A request as the proxy in front of the gateway received it. */
 export interface Arrival {
   /** Path and query. */
   path: string

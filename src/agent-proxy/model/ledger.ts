@@ -1,5 +1,5 @@
 /**
- * What this proxy knows about virtual keys, and the money that it may spend for them. `web` grants leases; a request
+ * The virtual keys that this proxy knows, and the money that it may spend for them. `web` grants leases; a request
  * reserves from a lease before it is sent, and settles what it used after it. Both are synchronous, so parallel requests
  * never reserve the same money.
  *
@@ -29,7 +29,7 @@ import { RefusalError, refused } from './refusal.ts'
 const LIMITS = {
   /** How long a session without requests is kept. */
   idleSessionMs: 120_000,
-  /** How long a lease without requests is kept: it counts against the budgets of others. */
+  /** How long a lease without requests is kept: meanwhile it counts against the budgets. */
   idleLeaseMs: 10_000,
   /** How long an unknown key is refused without asking again. */
   unknownMs: 2000,
@@ -40,7 +40,7 @@ const LIMITS = {
 
 export type Used = Omit<UsageRecord, 'id' | 'at'>
 
-/** What one request has reserved. */
+/** The reservation of one request. */
 export interface Reservation {
   /** Releases the reservation and charges what was used. Only the first call counts. */
   settle(used: Used): void
@@ -56,7 +56,7 @@ interface OpenLease {
   lastUsed: number
   seq: number
   records: UsageRecord[]
-  /** Sent, but not answered yet: repeated as it is. */
+  /** Sent, but not answered yet. It is repeated without changes. */
   sent: LeaseReport | undefined
   /** Nothing more is reserved from it. */
   isOver: boolean
@@ -66,7 +66,7 @@ interface OpenLease {
 export interface KnownSession {
   readonly key: string
   session: Session
-  /** Set once the key stands for nobody any more; kept until everything is reported. */
+  /** Set once the key no longer stands for an agent; kept until everything is reported. */
   gone: Refusal | undefined
   lastUsed: number
   leases: OpenLease[]
@@ -170,7 +170,7 @@ export class Ledger {
     const began = performance.now()
     try {
       let answer = await this.#control.grant(request)
-      // What is left of idle leases may be what the budget lacks.
+      // The rest of idle leases may be enough.
       if ('refusal' in answer && endIdle(known)) {
         await this.#sync()
         answer = await this.#control.grant(request)

@@ -12,7 +12,7 @@ export type Operation =
   /** The provider's models, which the gateway answers itself. */
   | 'models'
 
-/** What a request asks for. */
+/** A request that the gateway serves. */
 export interface Call {
   /** The id of the provider. */
   provider: string
@@ -64,7 +64,7 @@ const MODEL_PATH = /^(\/v1beta\/models\/)([A-Za-z0-9][\w.-]{0,127})(:[A-Za-z]+)$
 export function readCall(method: string, path: string): Call | undefined {
   const [, provider = '', rest = ''] = PROVIDER.exec(path) ?? []
   const [, before, model, after] = MODEL_PATH.exec(rest) ?? []
-  // Braces are no characters of a path, so no other path looks like this.
+  // Requests must not name the placeholder itself.
   const asked = model === undefined ? rest.replaceAll(/[{}]/g, '%') : `${before}{model}${after}`
   const rule = RULES.find((one) => one.path === asked && one.method === method)
   if (!rule) return undefined
@@ -83,7 +83,7 @@ export function readCall(method: string, path: string): Call | undefined {
   }
 }
 
-/** The dialect of errors while nothing but the path is known. */
+/** The dialect of errors while only the path is known. */
 export function dialectOf(path: string): Dialect {
   if (path.includes('/v1beta/')) return 'google'
   return path.includes('/v1/messages') ? 'anthropic' : 'openai'

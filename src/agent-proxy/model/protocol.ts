@@ -1,5 +1,5 @@
 /**
- * What agent proxies and `web` tell each other about models. A proxy calls `POST` with JSON and
+ * The messages between agent proxies and `web` about models. A proxy calls `POST` with JSON and
  * `Authorization: Bearer AGENT_PROXY_KEY`; `web` answers 200, or 401 for another key. Money is in whole picodollars
  * (10⁻¹² US dollars): the price of a token is then a whole number, and every amount stays below 2⁵³.
  */
@@ -75,7 +75,7 @@ export interface Refusal {
   retryAfter?: number
 }
 
-/** What a virtual key stands for. A proxy keeps it until a `sync` replaces or ends it. */
+/** The agent of a virtual key. A proxy keeps it until a `sync` replaces or ends it. */
 export interface Session {
   /** Changes with any other field. */
   version?: string
@@ -110,7 +110,7 @@ export interface GrantRequest {
   /** The id (UUID) of the proxy's process. */
   proxy: string
   key: string
-  /** What the next request needs at most. The lease has at least that much. */
+  /** The most that the next request needs. The lease has at least that much. */
   need: Amounts
 }
 
@@ -124,7 +124,7 @@ export interface Lease extends Amounts {
 }
 export type GrantAnswer = { lease: Lease } | { refusal: Refusal }
 
-/** What one request used. Each is reported once, in a `sync` that is repeated until it is answered. */
+/** The usage of one request. Each is reported once, in a `sync` that is repeated until it is answered. */
 export interface UsageRecord {
   /** UUIDv7, by which `web` recognises a repeat. */
   id: string
@@ -174,7 +174,7 @@ export interface SyncRequest {
 export interface SyncAnswer {
   /** By key: the session as it is now. */
   sessions: Record<string, Session>
-  /** Keys whose session still has the `known` version. A key that is in neither stands for nobody any more. */
+  /** Keys whose session still has the `known` version. A key that is in neither no longer stands for an agent. */
   unchanged?: string[]
   /** Ids of leases that have ended: the proxy spends nothing more from them. */
   ended: string[]

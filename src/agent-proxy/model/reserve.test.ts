@@ -44,7 +44,7 @@ test('images and files add an allowance', () => {
   assert.ok(outputOf({ contents: [{ parts: [{ fileData }] }] }) > 200_000)
 })
 
-test('what cannot be counted is refused under budgets, and only there', () => {
+test('a budget refuses requests that cannot be counted', () => {
   const why = (
     body: Asked['body'],
     changes?: Partial<Asked>,

@@ -1,4 +1,4 @@
-/** What a request can cost at most, and requests whose cost or tokens nobody can bound. */
+/** The highest cost of a request, and requests whose cost or tokens nobody can bound. */
 import type { Dialect } from '../../model-providers.ts'
 import { plainName } from './json-body.ts'
 import type { Operation } from './paths.ts'
@@ -25,7 +25,7 @@ export interface Asked {
 }
 
 /**
- * What a request needs at most: each byte as an input token and the longest reply, at the dearest prices.
+ * The most that a request needs: each byte as an input token and the longest reply, at the dearest prices.
  * @param prices those of every provider that may serve it; empty if it costs nothing.
  */
 export function needOf(asked: Asked, prices: readonly Price[]): Amounts {

@@ -74,7 +74,7 @@ test('usage is read in each dialect, and the last report wins', () => {
   assert.deepEqual(google.usage, { ...NO_USAGE, input: 8, output: 7, cachedInput: 4, reasoning: 5 })
 })
 
-test('a report that is no count is none', () => {
+test('reports with other values than counts are ignored', () => {
   const usage = {
     prompt_tokens: -5,
     completion_tokens: 'many',

@@ -1,4 +1,4 @@
-/** What a response used, as each dialect reports it, and what it costs. Reports are untrusted. */
+/** The usage of a response, as each dialect reports it, and its cost. Reports are untrusted. */
 import type { Dialect } from '../../model-providers.ts'
 import type { Price } from './protocol.ts'
 
@@ -24,7 +24,7 @@ export const NO_USAGE: Usage = {
 }
 
 const MOST_TOKENS = 1e9
-/** What Anthropic charges for a cache entry of an hour, as a multiple of the input's price. */
+/** Anthropic's price of a cache entry for an hour, as a multiple of the input's price. */
 const HOUR_WRITE = 2
 
 export type Json = Record<string, unknown>
@@ -112,7 +112,7 @@ function readGoogle(raw: Json): Usage {
   }
 }
 
-/** What a request costs, in whole picodollars. */
+/** The cost of a request, in whole picodollars. */
 export function costOf(usage: Usage, price: Price): number {
   const { input, output, cachedInput, cacheWrite, reasoning, hourWrite } = usage
   const times = price.long && input > price.long.above ? price.long : { input: 1, output: 1 }
