@@ -1,9 +1,8 @@
 /** Responses and preflights of a route that pages may call, and of one that they may not. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { after, it } from 'node:test'
+import { it } from 'node:test'
 import express from 'express'
+import { listen } from '../../test/support/http-server.ts'
 import { Bounds } from '../lib/bounds.ts'
 import { createLogger } from '../log.ts'
 import { AddressLimits } from './address-limits.ts'
@@ -32,17 +31,10 @@ const routes = [
 ]
 mountRoutes(app, routes, { addresses, audit, bounds: new Bounds() } as RouteServices)
 app.use(errorHandler(createLogger('test', 'silent')))
-const server = app.listen(0, '127.0.0.1')
-await once(server, 'listening')
-after(() => server.close())
+const url = await listen(app)
 
 async function ask(method: string, path: string) {
-  const { status, headers } = await fetch(
-    `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
-    {
-      method,
-    },
-  )
+  const { status, headers } = await fetch(`${url}${path}`, { method })
   return [
     status,
     headers.get('access-control-allow-origin'),

@@ -1,9 +1,8 @@
 /** The two formats of an error: the contract's, and below `/psa` the Pinning Service API's. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import express from 'express'
+import { listen } from '../../test/support/http-server.ts'
 import { createLogger } from '../log.ts'
 import { NodeFullError, StorageError } from '../storage/port.ts'
 import { errorHandler, unknownRoute } from './error-handler.ts'
@@ -23,12 +22,10 @@ for (const prefix of ['/psa', '/v3'])
   })
 app.use(unknownRoute)
 app.use(errorHandler(createLogger('test', 'silent')))
-const server = app.listen(0, '127.0.0.1')
-await once(server, 'listening')
-after(() => server.close())
+const url = await listen(app)
 
 const ask = async (path: string) => {
-  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`)
+  const answer = await fetch(`${url}${path}`)
   const body = (await answer.json()) as any
   return { status: answer.status, body, code: answer.headers.get('error-code') }
 }

@@ -6,8 +6,6 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -16,6 +14,7 @@ import { openContext } from '../contract/context.ts'
 import { sharedAgent } from '../contract/openclaw/context.ts'
 import { Browser } from '../support/browser.ts'
 import { ENGINE_VERSION, enginesDir } from '../support/engines.ts'
+import { listen } from '../support/http-server.ts'
 import { until } from '../support/processes.ts'
 import { reportRun } from './report.ts'
 
@@ -204,18 +203,12 @@ async function serveWebClient(): Promise<string> {
     await rename(place, webClient)
     await rm(draft, { recursive: true })
   }
-  const server = createServer(async (req, res) => {
+  return listen(async (req, res) => {
     const path = new URL(req.url ?? '', 'http://localhost').pathname.replace(/\/$/, '/index.html')
     const file = await readFile(join(webClient, path)).catch(() => undefined)
     res.writeHead(file ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' })
     res.end(file)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 describe("OpenClaw's web client", () => {

@@ -1,4 +1,5 @@
 /** A separate migrated database for a test, on the run's server, or on its own server if a file runs by itself. */
+import { after } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { createPool, type Pool } from '../../src/db/pool.ts'
 import { createLogger, type Logger } from '../../src/log.ts'
@@ -34,4 +35,14 @@ export async function startDatabase(options: { isEmpty?: boolean } = {}): Promis
       await (own ? own.stop() : drop())
     },
   }
+}
+
+/**
+ * A database like that of {@link startDatabase}, until the tests of the file or suite are over. In a `before` hook, it
+ * would stop at the end of the hook.
+ */
+export async function useDatabase(options: { isEmpty?: boolean } = {}): Promise<TestDatabase> {
+  const database = await startDatabase(options)
+  after(() => database.stop())
+  return database
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import express from 'express'
+import { listen } from '../../../test/support/http-server.ts'
 import { until } from '../../../test/support/processes.ts'
 import { errorHandler } from '../../http/error-handler.ts'
 import { discardUnread } from '../../http/server.ts'
@@ -70,14 +70,7 @@ describe('upload bodies', { timeout: 120_000 }, async () => {
     })
   })
   app.use(errorHandler(createLogger('test', 'silent')))
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
-  const url = `http://127.0.0.1:${port}/`
+  const url = `${await listen(app)}/`
 
   const post = async (body: string, headers: Record<string, string> = {}) => {
     const response = await fetch(url, { method: 'POST', body, headers })

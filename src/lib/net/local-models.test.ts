@@ -1,23 +1,10 @@
 import assert from 'node:assert/strict'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
+import type { RequestListener } from 'node:http'
+import { test } from 'node:test'
+import { listen } from '../../../test/support/http-server.ts'
 import { chooseLocalModel, findLocalModels, LOCAL_SERVERS } from './local-models.ts'
 
-const closing: (() => void)[] = []
-after(() => {
-  for (const close of closing) close()
-})
-
-async function serve(answer: RequestListener): Promise<string> {
-  const server = createServer(answer)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closing.push(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-}
+const serve = async (answer: RequestListener) => `${await listen(answer)}/v1`
 const say = (body: string) => serve((_, response) => void response.end(body))
 const find = async (baseUrl: string) => (await findLocalModels({ one: { name: 'One', baseUrl } }))[0]?.models
 

@@ -1,10 +1,8 @@
 /** Messaging channels (contract 4.3, 5.6, 7). */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { assertError, type Client, type Reply } from '../../support/client.ts'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext, startShared } from '../context.ts'
@@ -17,18 +15,15 @@ const SLACK = { botToken: 'xoxb-1-secret-of-slack-bot', appToken: 'xapp-1-secret
 
 /** Stands in for Telegram's Bot API. */
 const asked: string[] = []
-const telegram = createServer((req, res) => {
+const BERTH_TELEGRAM_URL = await listen((req, res) => {
   asked.push(req.url ?? '')
   const isRefused = req.url?.includes(REFUSED)
   res.writeHead(isRefused ? 401 : 200, { 'content-type': 'application/json' })
   res.end(
     JSON.stringify(isRefused ? { ok: false, error_code: 401, description: 'Unauthorized' } : { ok: true }),
   )
-}).listen(0, '127.0.0.1')
-await once(telegram, 'listening')
-after(() => telegram.close())
+})
 
-const BERTH_TELEGRAM_URL = `http://127.0.0.1:${(telegram.address() as AddressInfo).port}`
 const stack = await startShared({ BERTH_TELEGRAM_URL })
 const context = await openContext(stack)
 const { sql, workspace } = context

@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { uploadFileArray } from 'pinata'
 import { block, carOf } from '../../integration/storage/cases/blocks.ts'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
 import { fileOf, NETWORKS, type Network, type Sdk, textFile } from './open.ts'
 
@@ -57,16 +55,8 @@ function onEither(network: Network, { watched: sdk, keyless, read }: Sdk): void 
 
   it(`sdk.upload.${network}: url`, async () => {
     const bytes = randomBytes(1000)
-    const server = createServer((_, res) => res.end(bytes)).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    try {
-      const { port } = server.address() as AddressInfo
-      const file = await upload.url(`http://127.0.0.1:${port}/`)
-      assert.deepEqual(await read(network, file.cid), bytes)
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
+    const file = await upload.url(`${await listen((_, res) => res.end(bytes))}/`)
+    assert.deepEqual(await read(network, file.cid), bytes)
   })
 
   it(`sdk.upload.${network}: file with another key`, async () => {
@@ -98,23 +88,16 @@ function onPrivate({ plain, api }: Sdk): void {
   it('sdk.upload.private has no fileArray, and the function behind it sends no network', async () => {
     assert.ok(!('fileArray' in plain.upload.private))
     const forms: string[][] = []
-    const server = createServer(async (req, res) => {
+    const legacyUploadUrl = await listen(async (req, res) => {
       const body = await buffer(req)
       const [boundary = ''] = /(?<=boundary=).*/.exec(req.headers['content-type'] ?? '') ?? []
       const { source, authorization } = req.headers
       forms.push([`${req.url}`, `${source}`, `${authorization}`, `${body}`.replaceAll(boundary, '')])
       res.end('{}')
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    try {
-      const { port } = server.address() as AddressInfo
-      const config = { ...plain.config, legacyUploadUrl: `http://127.0.0.1:${port}/` }
-      const files = folder()
-      for (const network of NETWORKS) await uploadFileArray(config, files, network)
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
+    })
+    const config = { ...plain.config, legacyUploadUrl: `${legacyUploadUrl}/` }
+    const files = folder()
+    for (const network of NETWORKS) await uploadFileArray(config, files, network)
     assert.deepEqual(forms[0], forms[1])
   })
   it('sdk.upload.private: a folder stays private by its URL, or by a key for private uploads', async () => {

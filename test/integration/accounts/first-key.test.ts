@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { loadConfig } from '../../../src/config.ts'
 import { findOrCreateFirstKey } from '../../../src/roles/prepare.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
-let database: TestDatabase
-before(async () => {
-  database = await startDatabase()
-})
-after(() => database?.stop())
+const database = await useDatabase()
 
 it('the first workspace and its key are created together or not at all', async () => {
   const { pool, url } = database

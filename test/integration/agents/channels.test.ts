@@ -1,33 +1,27 @@
 /** Channels as they are stored, with the operations that load them into the gateway. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { type Agent, findAgent } from '../../../src/agents/agent.ts'
 import { removeChannel, saveChannel } from '../../../src/agents/channels/channel-service.ts'
 import { readChannels } from '../../../src/agents/channels/channel-store.ts'
 import { attachSecrets } from '../../../src/agents/secrets/attachments.ts'
 import { createSecret } from '../../../src/agents/secrets/secret-service.ts'
-import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma, inTransaction } from '../../../src/db/prisma.ts'
 import { Encryption } from '../../../src/lib/encryption.ts'
 import { applyChannels } from '../../../workers/agents/manifest/channels.ts'
 import type { Applying } from '../../../workers/agents/manifest/part.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
+const row = { workspaceId: await database.createWorkspace(), name: 'Ann' }
+const { agentId } = await insertAgentRow(database.pool, row)
+const agent = (await findAgent(database.pool, agentId)) as Agent
 
 describe('a channel', () => {
   const encryption = new Encryption('s'.repeat(32))
-  let database: TestDatabase
-  let prisma: PrismaClient
-  let agent: Agent
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-    const row = { workspaceId: await database.createWorkspace(), name: 'Ann' }
-    const { agentId } = await insertAgentRow(database.pool, row)
-    agent = (await findAgent(database.pool, agentId)) as Agent
-  })
-  after(() => database?.stop())
-
   const save = (botToken: string, key?: string) =>
     saveChannel({ prisma, encryption }, agent, 'discord', { botToken }, key)
   const stored = async () =>

@@ -1,9 +1,6 @@
 /** Third-party repositories, on a real git server and on hostile ones. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -13,6 +10,7 @@ import { Bounds } from '../../../src/lib/bounds.ts'
 import { createLogger } from '../../../src/log.ts'
 import { startGitBackend } from '../../support/git-backend.ts'
 import { commitTo, type Files } from '../../support/git-repositories.ts'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
 
 const folder = await mkdtemp(join(tmpdir(), 'berth-git-hosts-'))
@@ -48,18 +46,6 @@ const refusal = (work: Promise<unknown>): Promise<[number, string]> =>
       return [error.status, error.message]
     },
   )
-
-/** An HTTP server that responds as it likes; resolves to its URL. */
-async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 const FILES: Files = { 'manifest.json': '{}', 'README.md': '# A', 'workspace/run.sh': 'true\n' }
 
@@ -98,12 +84,12 @@ describe('a repository', () => {
     for (const path of ['none', 'manifest.json'])
       assert.deepEqual(await refusal(read('small.git', { path })), noFolder, path)
     assert.deepEqual(await refusal(read('none.git')), [400, 'gitUrl: there is no public repository'])
-    const page = await serve((_, res) => res.end('<html>hello</html>'))
+    const page = await listen((_, res) => res.end('<html>hello</html>'))
     const noGit = [400, 'gitUrl: there is no git repository, or it is empty']
     const readers = hostsOf({ allowed: [allow(page)] })
     assert.deepEqual(await refusal(read(`${page}/a`, { allowed: [allow(page)] })), noGit)
     assert.deepEqual(await refusal(readers.refs(`${page}/a`, asked())), noGit)
-    const login = await serve((_, res) => res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end())
+    const login = await listen((_, res) => res.writeHead(401, { 'WWW-Authenticate': 'Basic' }).end())
     const noRepository = [400, 'gitUrl: there is no public repository']
     assert.deepEqual(await refusal(read(`${login}/a`, { allowed: [allow(login)] })), noRepository)
   })
@@ -231,7 +217,7 @@ describe('the address of a repository', () => {
   it('the address of a repository may redirect, but not to a private network', async () => {
     const commit = await commitTo(root, 'moved.git', FILES)
     let location = ''
-    const url = await serve((req, res) => {
+    const url = await listen((req, res) => {
       const rest = (req.url ?? '').replace(/^\/[^/]+/, '')
       res.writeHead(302, { Location: `${location}${rest}` }).end()
     })
@@ -250,7 +236,7 @@ describe('the address of a repository', () => {
 
 describe('a git server', () => {
   it('a git server that hangs times out', async () => {
-    const url = await serve(() => {})
+    const url = await listen(() => {})
     const [status, message] = await refusal(
       read(`${url}/a`, { allowed: [allow(url)], limits: { idleMs: 1000 } }),
     )
@@ -260,7 +246,7 @@ describe('a git server', () => {
     )
   })
   it('a git server that responds endlessly times out', async () => {
-    const url = await serve((_, res) => {
+    const url = await listen((_, res) => {
       res.writeHead(200, { 'Content-Type': 'application/x-git-upload-pack-advertisement' })
       res.write('001e# service=git-upload-pack\n0000')
       const line = `0041${'a'.repeat(40)} refs/heads/aaaaaaaa\n`
@@ -274,7 +260,7 @@ describe('a git server', () => {
   })
   it('a git server gets a limited number of requests, and none for a client that has left', async () => {
     let open = 0
-    const url = await serve((req) => {
+    const url = await listen((req) => {
       open++
       req.once('close', () => open--)
     })

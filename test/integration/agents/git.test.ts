@@ -1,44 +1,32 @@
 /** git through Berth, to an agentd that the test controls: how bytes flow, and how they end. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import {
-  type ClientRequest,
-  createServer,
-  type IncomingMessage,
-  request,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { buffer, text } from 'node:stream/consumers'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
 import { startWorld, type TestAgent, type World } from '../vhosts/agents/world.ts'
 
 let world: World
 let agent: TestAgent
-let agentd: Server
 /** Handles the next git request in place of agentd. */
 let serve: (req: IncomingMessage, res: ServerResponse) => void
 /** The repository status that agentd returns. */
 let repository: unknown
 
+const agentd = await listen((req, res) => {
+  if (req.url === '/v1/repository') return void res.end(JSON.stringify(repository))
+  void serve(req, res)
+})
+const address = new URL(agentd).host
+
 before(async () => {
   world = await startWorld()
-  agentd = createServer((req, res) => {
-    if (req.url === '/v1/repository') return void res.end(JSON.stringify(repository))
-    void serve(req, res)
-  })
-  agentd.listen(0, '127.0.0.1')
-  await once(agentd, 'listening')
   agent = await world.agent()
-  await agent.set('address', `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
+  await agent.set('address', address)
 })
-after(async () => {
-  await world?.stop()
-  agentd?.closeAllConnections()
-  agentd?.close()
-})
+after(() => world?.stop())
 beforeEach(() => {
   repository = { head: null, dirty: false, pushed: null }
   serve = (_req, res) => void res.end()
@@ -135,7 +123,7 @@ describe('git through Berth', () => {
   })
   it('git through Berth is cut when the token is rotated', async () => {
     const own = await world.agent()
-    await own.set('address', `127.0.0.1:${(agentd.address() as AddressInfo).port}`)
+    await own.set('address', address)
     serve = (req, res) => {
       req.resume()
       res.write('begun')

@@ -1,11 +1,10 @@
 /** An agentd that lies about its repository: the sync fails and writes nothing. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
+import { listen } from '../../support/http-server.ts'
 import { STAND_IN } from './stand-in.ts'
 import { type AgentsWorld, startAgentsWorld } from './world.ts'
 
@@ -95,20 +94,18 @@ const LIES: [what: string, route: string, answer: Answer][] = [
   ['an endless diff', 'diff', endless('+x\n'.repeat(10_000))],
 ]
 
+let answers = HONEST
+const agentd = await listen(async (req, res) => {
+  if (req.method === 'POST') await json(req).catch(() => {})
+  const route = new URL(req.url ?? '', 'http://agentd').pathname.split('/').at(-1) ?? ''
+  await answers[route]?.(req, res)
+})
+
 describe('an agentd that lies about its repository', { timeout: 300_000 }, () => {
   let world: AgentsWorld
   let agent: { id: string; agentId: string }
-  let answers = HONEST
-  const server = createServer(async (req, res) => {
-    if (req.method === 'POST') await json(req).catch(() => {})
-    const route = new URL(req.url ?? '', 'http://agentd').pathname.split('/').at(-1) ?? ''
-    await answers[route]?.(req, res)
-  })
   before(async () => {
     world = await startAgentsWorld()
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
     const { operationId, ...made } = await world.create(STAND_IN.good)
     agent = made
     await world.database.pool.query(
@@ -117,14 +114,10 @@ describe('an agentd that lies about its repository', { timeout: 300_000 }, () =>
     )
     await world.database.pool.query(`UPDATE agent SET status = 'running', address = $2 WHERE id = $1`, [
       made.id,
-      `127.0.0.1:${port}`,
+      new URL(agentd).host,
     ])
   })
-  after(async () => {
-    server.closeAllConnections()
-    server.close()
-    await world?.stop()
-  })
+  after(() => world?.stop())
   const sync = async () => world.run(await world.insert(agent, 'agent.sync'))
   const history = async () =>
     (await world.database.pool.query('SELECT cid FROM snapshot WHERE agent_id = $1', [agent.id])).rows

@@ -1,19 +1,14 @@
 /** Which snapshots of a history are kept. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { idAfter, pruneSnapshots } from '../../../src/agents/snapshots/index.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
 
 describe('a history', () => {
-  let database: TestDatabase
-  let workspaceId: string
-  before(async () => {
-    database = await startDatabase()
-    workspaceId = await database.createWorkspace()
-  })
-  after(() => database?.stop())
-
   /** Creates a history with snapshots of these ages in days, oldest first. @returns the ages that are left. */
   async function pruned(ages: number[], policy: { keep: number; keepDays: number }): Promise<number[]> {
     const { pool } = database

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { checkTelegramToken } from '../../../src/agents/channels/telegram.ts'
+import { listen } from '../../support/http-server.ts'
 
 /** Stands in for the Bot API: the token selects the response. */
-const server = createServer((req, res) => {
+const url = await listen((req, res) => {
   const [, token, method] = /^\/bot([^/]+)\/(\w+)$/.exec(req.url ?? '') ?? []
   assert.equal(method, 'getMe')
   const status = Number(token?.split(':')[0])
@@ -14,10 +12,6 @@ const server = createServer((req, res) => {
   res.writeHead(status, { location: 'http://127.0.0.1:1/' })
   res.end(text ?? JSON.stringify({ ok: status === 200, error_code: status, description: 'Unauthorized' }))
 })
-server.listen(0, '127.0.0.1')
-await once(server, 'listening')
-after(() => server.close())
-const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
 test('a token that Telegram rejects is rejected', async () => {
   for (const status of [401, 404]) {
@@ -35,14 +29,8 @@ test('a token is accepted if Telegram accepts it or gives no verdict', async () 
 })
 
 test('a Bot API that never responds is not waited for', { timeout: 120_000 }, async () => {
-  const silent = createServer(() => {}).listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  try {
-    const started = performance.now()
-    await checkTelegramToken(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, '401:x')
-    assert.ok(performance.now() - started < 30_000)
-  } finally {
-    silent.closeAllConnections()
-    silent.close()
-  }
+  const silent = await listen(() => {})
+  const started = performance.now()
+  await checkTelegramToken(silent, '401:x')
+  assert.ok(performance.now() - started < 30_000)
 })

@@ -1,21 +1,16 @@
 /** PostgreSQL errors mean the same whether pg or Prisma ran the statement. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { isContention, isDatabaseDown, isTransient } from '../../../src/db/database-errors.ts'
 import { createPool, transaction } from '../../../src/db/pool.ts'
-import { createPrisma, inTransaction, type PrismaClient } from '../../../src/db/prisma.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { createPrisma, inTransaction } from '../../../src/db/prisma.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-describe('a PostgreSQL error from Prisma', () => {
-  let database: TestDatabase
-  let prisma: PrismaClient
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-  })
-  after(() => database?.stop())
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
 
+describe('a PostgreSQL error from Prisma', () => {
   /** The error of `work` while another session holds a lock on the workspace table. */
   const whileLocked = (work: () => Promise<unknown>, meanwhile: () => Promise<unknown> = async () => {}) =>
     transaction(database.pool, async (client) => {

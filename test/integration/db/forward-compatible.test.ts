@@ -3,12 +3,12 @@
  * migration. A migration that removes something says `-- Needs <version>: why`, and that version must be released.
  */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { lte } from 'semver'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { type Migration, readMigrations } from '../../../src/db/migrations.ts'
 import type { Pool } from '../../../src/db/pool.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
 /** The last exempt migration: updates to 0.2.0 and up to here required a stop. */
 const LAST_FREE = '0016_garbage_collection'
@@ -69,13 +69,8 @@ async function problemsOf(pool: Pool, sql: string): Promise<string[]> {
   ].sort()
 }
 
-let database: TestDatabase
-let pool: Pool
-before(async () => {
-  database = await startDatabase({ isEmpty: true })
-  pool = database.pool
-})
-after(() => database?.stop())
+const database = await useDatabase({ isEmpty: true })
+const pool = database.pool
 
 async function apply(migrations: Migration[]): Promise<void> {
   for (const { sql } of migrations) await pool.query(sql)

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, test } from 'node:test'
+import { beforeEach, test } from 'node:test'
 import { addCollection, noteRelease, readDue } from '../../../src/db/statements/garbage.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
 const HOUR = 3600
-let database: TestDatabase
-before(async () => {
-  database = await startDatabase()
-})
-after(() => database?.stop())
+const database = await useDatabase()
 beforeEach(() => database.pool.query(`UPDATE garbage_collection SET started_at = NULL, released_at = NULL`))
 
 const isDue = async (seconds = HOUR) => (await readDue.one(database.pool, 'public', seconds)).due

@@ -1,11 +1,11 @@
 /** Indexes that no migration creates: who creates them, and that the name index changes no results. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { makeIndexes, missingIndexes } from '../../../src/db/late-indexes.ts'
 import { createPool, queryOne } from '../../../src/db/pool.ts'
 import { escapeLike } from '../../../src/db/statements/statement.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
 const NAMES = [
@@ -35,20 +35,17 @@ const PARTS = [
   'no such name',
 ]
 
+const database = await useDatabase()
+const workspace = await database.createWorkspace()
+for (const name of NAMES)
+  await database.pool.query(
+    `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
+     VALUES ($1, $2, 'public', 'pinned', 'x', 'x', $3, '{}', '{}')`,
+    [uuidv7(), workspace, name],
+  )
+
 describe('late indexes', () => {
   const { signal } = new AbortController()
-  let database: TestDatabase
-  before(async () => {
-    database = await startDatabase()
-    const workspace = await database.createWorkspace()
-    for (const name of NAMES)
-      await database.pool.query(
-        `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
-         VALUES ($1, $2, 'public', 'pinned', 'x', 'x', $3, '{}', '{}')`,
-        [uuidv7(), workspace, name],
-      )
-  })
-  after(() => database?.stop())
   beforeEach(() => database.pool.query('DROP INDEX IF EXISTS file_name_part, file_type'))
 
   const find = async (part: string) => {

@@ -1,20 +1,16 @@
 /** Tables partitioned by day, and the immutability of `audit` rows. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { migrate } from '../../../src/db/migrate.ts'
 import { dropPartitions, makePartition, makePartitions, partitionsOf } from '../../../src/db/partitions.ts'
 import { transaction } from '../../../src/db/pool.ts'
 import { auditRow, writeAudit } from '../../../src/db/statements/audit.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
-let database: TestDatabase
-before(async () => {
-  // Migrate now, because the databases of the other tests may have been migrated yesterday.
-  database = await startDatabase({ isEmpty: true })
-  await migrate(database.pool)
-})
-after(() => database?.stop())
+// Migrate now, because the databases of the other tests may have been migrated yesterday.
+const database = await useDatabase({ isEmpty: true })
+await migrate(database.pool)
 
 const write = (id: string) =>
   database.pool.query(

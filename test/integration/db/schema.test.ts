@@ -1,17 +1,13 @@
 /** Compares `schema.prisma` with the database that the migrations create. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { version } from '@prisma/schema-engine-wasm'
 import { type Model, readModels } from '../../../scripts/schema/model.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { migrateDiff } from '../../support/prisma.ts'
 
-let database: TestDatabase
-before(async () => {
-  database = await startDatabase()
-})
-after(() => database?.stop())
+const database = await useDatabase()
 
 /** Changes of the database, and the statement that would undo each. */
 const CHANGES: [what: string, change: string, undo: RegExp][] = [

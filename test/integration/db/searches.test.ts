@@ -1,11 +1,11 @@
 /** Searches: how many may run, how long they may take, and what happens when the client leaves. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { createPrisma, type Transaction } from '../../../src/db/prisma.ts'
 import { Searches } from '../../../src/db/searches.ts'
 import type { ApiError } from '../../../src/errors.ts'
 import { Bounds } from '../../../src/lib/bounds.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
 const one = { workspaceId: 'one' }
@@ -14,19 +14,14 @@ const sleep = (seconds: number) => async (db: Transaction) => {
   await db.query(`SELECT pg_sleep(${seconds}) AS searching`)
 }
 
-describe('a search', () => {
-  let database: TestDatabase
-  let searches: Searches
-  before(async () => {
-    database = await startDatabase()
-    searches = new Searches({
-      pool: database.pool,
-      prisma: createPrisma(database.pool),
-      bounds: new Bounds(),
-    })
-  })
-  after(() => database?.stop())
+const database = await useDatabase()
+const searches = new Searches({
+  pool: database.pool,
+  prisma: createPrisma(database.pool),
+  bounds: new Bounds(),
+})
 
+describe('a search', () => {
   const running = async () =>
     (
       await database.pool.query(

@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { isAwaited } from '../../../src/db/advisory-locks.ts'
 import { isContention } from '../../../src/db/database-errors.ts'
 import { SharedLock } from '../../../src/db/shared-lock.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { run, until } from '../../support/processes.ts'
 
 const NAME = 'kuboPublic'
 const { signal } = new AbortController()
 const LONG_MS = 60_000
-let database: TestDatabase
-before(async () => {
-  database = await startDatabase()
-})
-after(() => database?.stop())
+const database = await useDatabase()
 
 const open = (shareMs?: number) => new SharedLock(database.url, NAME, shareMs)
 const someoneWaits = () => until('someone waits', () => isAwaited(database.pool, NAME))

@@ -1,9 +1,8 @@
 /** `skill_version_rank` sorts versions in SQL like the library semver. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { compare, prerelease } from 'semver'
-import type { Pool } from '../../../src/db/pool.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
 /** In ascending order. */
 const VERSIONS = [
@@ -20,13 +19,8 @@ const VERSIONS = [
   `99999999999999.0.0`,
 ]
 
-let database: TestDatabase
-let pool: Pool
-before(async () => {
-  database = await startDatabase()
-  pool = database.pool
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const pool = database.pool
 
 const sorted = async (expression: string): Promise<(string | null)[]> => {
   const { rows } = await pool.query<{ version: string | null }>(

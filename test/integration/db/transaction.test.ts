@@ -1,7 +1,7 @@
 /** Prisma transactions that also run manual statements. */
 import assert from 'node:assert/strict'
 import type { EventEmitter } from 'node:events'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import {
   isContention,
   isDatabaseDown,
@@ -9,20 +9,15 @@ import {
   isUniqueViolation,
 } from '../../../src/db/database-errors.ts'
 import { createPool, queryOne, transaction } from '../../../src/db/pool.ts'
-import { createPrisma, inTransaction, type PrismaClient, type Transaction } from '../../../src/db/prisma.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { createPrisma, inTransaction, type Transaction } from '../../../src/db/prisma.ts'
+import { useDatabase } from '../../support/database.ts'
 
 const PID = 'SELECT pg_backend_pid() AS pid'
 
-describe('a Prisma transaction', () => {
-  let database: TestDatabase
-  let prisma: PrismaClient
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-  })
-  after(() => database.stop())
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
 
+describe('a Prisma transaction', () => {
   const nameOf = async (id: string) => (await prisma.workspace.findUniqueOrThrow({ where: { id } })).name
   /** Writes once through the model and once by a manual statement, which sees the first write. */
   const rename = async (tx: Transaction, id: string) => {

@@ -1,23 +1,18 @@
 /** Event partitions are created before they are needed and dropped after their retention. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
 import { withSession } from '../../../src/db/session.ts'
 import { readEventPartitions, readEventSpan } from '../../../src/db/statements/events.ts'
 import { addPartitions, dropOldPartitions } from '../../../src/events/partitions.ts'
 import { publish } from '../../../src/events/sequencer.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
 const DAY_MS = 86_400_000
 const NEVER = new AbortController().signal
-let database: TestDatabase
-let workspaceId: string
-before(async () => {
-  database = await startDatabase()
-  workspaceId = await database.createWorkspace()
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
 beforeEach(async () => {
   for (const { name } of await partitions()) await database.pool.query(`DROP TABLE ${name}`)
 })

@@ -1,21 +1,16 @@
 /** The process that holds the lock assigns ids to events in the order in which they become visible. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { transaction } from '../../../src/db/pool.ts'
 import type { StoredEvent } from '../../../src/events/event.ts'
 import { addPartitions } from '../../../src/events/partitions.ts'
 import { publish, Sequencer } from '../../../src/events/sequencer.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-let database: TestDatabase
-let workspaceId: string
-before(async () => {
-  database = await startDatabase()
-  workspaceId = await database.createWorkspace()
-  await addPartitions(database.pool)
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
+await addPartitions(database.pool)
 beforeEach(() => database.pool.query('TRUNCATE event_pending, event'))
 
 /** Inserts an event, as a trigger does. */

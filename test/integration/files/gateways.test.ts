@@ -1,22 +1,17 @@
 /** Gateways by host: how they are found and cached, and that every workspace gets one. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { createWorkspace } from '../../../src/accounts/workspaces.ts'
-import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { GatewayService, hashToken } from '../../../src/files/gateways/gateways.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
 const MIGRATION = new URL('../../../prisma/migrations/0004_gateways/migration.sql', import.meta.url)
 
-let database: TestDatabase
-let prisma: PrismaClient
-before(async () => {
-  database = await startDatabase()
-  prisma = createPrisma(database.pool)
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
 
 const newWorkspace = (name: string) => createWorkspace(prisma, { name, plan: 'free', owner: 'owner' })
 const newService = () => new GatewayService(database.pool, 'gateway.test')

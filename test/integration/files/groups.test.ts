@@ -1,26 +1,20 @@
 /** Groups with many files, or with files that arrive during the deletion. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
-import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { addToGroup, deleteGroup } from '../../../src/files/groups.ts'
 import { PinService } from '../../../src/files/pins/pin-requests.ts'
 import type { Principal } from '../../../src/http/principal.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-describe('deleting a group', () => {
-  let database: TestDatabase
-  let prisma: PrismaClient
-  let workspaceId: string
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-    workspaceId = await database.createWorkspace()
-  })
-  after(() => database?.stop())
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
+const workspaceId = await database.createWorkspace()
 
+describe('deleting a group', () => {
   const createGroup = async () => {
     const id = uuidv7()
     await database.pool.query(

@@ -1,37 +1,32 @@
 /** Files by a part of their name: the same pages with and without an index of names. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { makeIndexes } from '../../../src/db/late-indexes.ts'
 import { listFiles } from '../../../src/files/files.ts'
 import { readNameIndex, wordsToLookUp } from '../../../src/files/name-index.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
 const FILES = 2600
 
-describe(`files by a part of their name among ${FILES}`, () => {
-  let database: TestDatabase
-  let workspace: string
-  before(async () => {
-    database = await startDatabase()
-    workspace = await database.createWorkspace()
-    const other = await database.createWorkspace()
-    for (const [owner, prefix] of [
-      [workspace, '01900000-0000'],
-      [other, '01900000-0001'],
-    ])
-      await database.pool.query(
-        `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
-         SELECT ($2 || '-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1::uuid, 'public', 'pinned', 'x', i::text,
-           CASE WHEN i % 1000 = 0 THEN '报告' ELSE 'file' END || ' ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
-           || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END || ' no' || i || '.txt', jsonb_build_object('even', (i % 2 = 0)::text), '{}'
-         FROM generate_series(1, $3::int) i`,
-        [owner, prefix, FILES],
-      )
-    await makeIndexes(database.pool, new AbortController().signal)
-    await database.pool.query('ANALYZE file')
-  })
-  after(() => database?.stop())
+const database = await useDatabase()
+const workspace = await database.createWorkspace()
+const other = await database.createWorkspace()
+for (const [owner, prefix] of [
+  [workspace, '01900000-0000'],
+  [other, '01900000-0001'],
+])
+  await database.pool.query(
+    `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
+     SELECT ($2 || '-7000-8000-' || lpad(i::text, 12, '0'))::uuid, $1::uuid, 'public', 'pinned', 'x', i::text,
+       CASE WHEN i % 1000 = 0 THEN '报告' ELSE 'file' END || ' ' || CASE WHEN i <= 25 THEN 'oldest' WHEN i > $3 - 25 THEN 'newest' ELSE 'middle' END
+       || CASE WHEN i % 300 = 0 THEN ' seldom' ELSE '' END || ' no' || i || '.txt', jsonb_build_object('even', (i % 2 = 0)::text), '{}'
+     FROM generate_series(1, $3::int) i`,
+    [owner, prefix, FILES],
+  )
+await makeIndexes(database.pool, new AbortController().signal)
+await database.pool.query('ANALYZE file')
 
+describe(`files by a part of their name among ${FILES}`, () => {
   async function all(name: string, order: 'ASC' | 'DESC', keyvalues: string | null, isIndexed: boolean) {
     const ids: string[] = []
     for (let after: string | undefined, more = true; more; ) {

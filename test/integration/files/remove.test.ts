@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { removeFile } from '../../../src/files/remove.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
 
 describe('removing a file', () => {
-  let database: TestDatabase
-  let workspaceId: string
-  before(async () => {
-    database = await startDatabase()
-    workspaceId = await database.createWorkspace()
-  })
-  after(() => database.stop())
-
   const accepts = { pinned: ['pinned'], unpinned: ['searching', 'expired'], pending: ['searching'] } as const
   for (const [only, accepted] of Object.entries(accepts)) {
     it(`removing a file removes only ${only} files if told to`, async () => {

@@ -5,20 +5,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { createPool } from '../../../src/db/pool.ts'
 import { type Answered, forgetOldCounts, RequestCounts } from '../../../src/files/analytics/request-counts.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { freePort, until } from '../../support/processes.ts'
 
-let database: TestDatabase
-let workspaceId: string
-before(async () => {
-  database = await startDatabase()
-  workspaceId = await database.createWorkspace()
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
 
 const newCounts = (maxCounts?: number) => new RequestCounts(database.pool, database.log, maxCounts)
 

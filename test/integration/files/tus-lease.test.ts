@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { holdUpload } from '../../../src/files/uploads/tus-lease.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 
-let database: TestDatabase
-before(async () => {
-  database = await startDatabase()
-})
-after(() => database?.stop())
+const database = await useDatabase()
 
 it('a disconnected client stops waiting for its upload', async () => {
   const { pool } = database

@@ -1,6 +1,6 @@
 /** Metrics from the database are correct right after every change, and as cheap over many rows as over none. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { Registry } from 'prom-client'
 import { uuidv7 } from 'uuidv7'
 import { queryOne } from '../../../src/db/pool.ts'
@@ -8,15 +8,10 @@ import { readUsage, sumKeptContent, sumStoredContent } from '../../../src/db/sta
 import { readUsed } from '../../../src/db/statements/uploads.ts'
 import { addDatabaseMetrics, COUNT_LIMIT, STATEMENTS } from '../../../src/health/database-metrics.ts'
 import { recordRepairs } from '../../../src/operations/repairs.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 
-let database: TestDatabase
-let workspace: string
-before(async () => {
-  database = await startDatabase()
-  workspace = await database.createWorkspace()
-})
-after(() => database?.stop())
+const database = await useDatabase()
+const workspace = await database.createWorkspace()
 
 /** A new registry each time, because a registry caches what it has read for a moment. */
 async function read(name: string): Promise<Map<string, number>> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import type { QueueName } from '../../../src/operations/catalog.ts'
 import { Dispatcher } from '../../../src/operations/dispatcher.ts'
 import type { DispatchedJob } from '../../../src/operations/queue.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
@@ -14,12 +14,9 @@ class RecordingQueue {
   has = async (jobId: string) => this.jobs.some((job) => job.jobId === jobId)
 }
 
+const database = await useDatabase()
+
 describe('dispatcher', () => {
-  let database: TestDatabase
-  before(async () => {
-    database = await startDatabase()
-  })
-  after(() => database.stop())
   beforeEach(() => database.pool.query('TRUNCATE operation, repair'))
 
   async function dispatch(

@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { ApiError } from '../../../src/errors.ts'
 import { cancel } from '../../../src/operations/cancel.ts'
 import { enqueue, enqueueWhere } from '../../../src/operations/enqueue.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { readOperation } from './rows.ts'
 
 const status = (expected: number) => (error: unknown) =>
   error instanceof ApiError && error.status === expected
 
-describe('accepting an operation', () => {
-  let database: TestDatabase
-  let workspaceId: string
-  before(async () => {
-    database = await startDatabase()
-    workspaceId = await database.createWorkspace()
-  })
-  after(() => database.stop())
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
 
+describe('accepting an operation', () => {
   async function addFile(): Promise<{ id: string; workspaceId: string }> {
     const id = uuidv7()
     await database.pool.query(

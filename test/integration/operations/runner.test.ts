@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { cancel } from '../../../src/operations/cancel.ts'
 import { OPERATION_KINDS } from '../../../src/operations/catalog.ts'
 import {
@@ -14,20 +14,14 @@ import {
 } from '../../../src/operations/handler.ts'
 import { Runner } from '../../../src/operations/runner.ts'
 import { passAtOnce } from '../../support/clock.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
 import { insertOperation, readOperation } from './rows.ts'
 
-describe('runner', () => {
-  let database: TestDatabase
-  let workspace: string
-  let prisma: PrismaClient
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-    workspace = await database.createWorkspace()
-  })
-  after(() => database.stop())
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
+const workspace = await database.createWorkspace()
 
+describe('runner', () => {
   const runnerOf = (handle: Handler['handle'], failed?: Handler['failed']) =>
     new Runner({
       pool: database.pool,

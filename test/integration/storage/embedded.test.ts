@@ -22,6 +22,7 @@ import { Frontier } from '../../../src/storage/dag/frontier.ts'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
 import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
 import { block, carOf, inPieces } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
@@ -121,7 +122,7 @@ describe('embedded node', () => {
 
     before(async () => {
       asked = []
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      await once(server.listen(0, '127.0.0.1'), 'listening')
       routingUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     })
     after(() => server.close())
@@ -144,9 +145,7 @@ describe('embedded node', () => {
 
   test('an unreachable host node is bad only if routing answers', async () => {
     let status = 500
-    const router = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
-    await new Promise((resolve) => router.once('listening', resolve))
-    const routingUrl = `http://127.0.0.1:${(router.address() as AddressInfo).port}`
+    const routingUrl = await listen((_, response) => response.writeHead(status).end())
     const cid = CID.createV1(0x55, await sha256.digest(Buffer.from('behind a router')))
     const away = ['/ip4/127.0.0.1/tcp/1/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN']
     const bare = ['/p2p/12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN']
@@ -158,8 +157,6 @@ describe('embedded node', () => {
     for (const origins of [away, bare]) {
       await assert.rejects(pin(storage, cid, origins), failsWith('bad_host_node'))
     }
-    router.closeAllConnections()
-    router.close()
   })
 
   test('a node that retrieves content serves it too if it listens', async () => {

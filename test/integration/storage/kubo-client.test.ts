@@ -1,17 +1,14 @@
-/** kubo-rpc-client: Berth limits its calls, and does not use it for all calls. */
+/** Berth limits the calls of kubo-rpc-client. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { after, describe, test } from 'node:test'
-import { create, type KuboRPCClient } from 'kubo-rpc-client'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
-import { KuboClient, OFFLINE } from '../../../src/storage/kubo/client.ts'
+import { KuboClient } from '../../../src/storage/kubo/client.ts'
 import { KuboError } from '../../../src/storage/kubo/kubo-errors.ts'
-import { blockReader } from '../../../src/storage/kubo/read.ts'
-import { KuboStream, type StreamedCommand } from '../../../src/storage/kubo/stream.ts'
+import { listen } from '../../support/http-server.ts'
 import { freePort } from '../../support/processes.ts'
-import { failsWith, MIB } from './cases/context.ts'
+import { failsWith } from './cases/context.ts'
 
 const ROOT = CID.parse('bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku')
 const PEER = '12D3KooWDpJ7As7BWAwRMfu1VU2WCqNjvq387JEYKDBj4kx6nXTN'
@@ -19,29 +16,15 @@ const IDENTITY = JSON.stringify({ ID: PEER, Addresses: null, AgentVersion: 'kubo
 const SHORT_MS = 500
 const LONG_MS = 60_000
 
-const closing: (() => void)[] = []
-after(() => {
-  for (const close of closing) close()
-})
-
 async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
   const got: T[] = []
   for await (const one of source) got.push(one)
   return got
 }
 
-/** Starts an HTTP server that answers every request with `answer`. @returns its address. */
-async function serve(answer: RequestListener): Promise<string> {
-  const server = createServer(
-    (request, response) => void request.resume().once('end', () => answer(request, response)),
-  )
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  closing.push(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+/** An HTTP server that answers every request with `answer`. @returns its address. */
+const serve = (answer: RequestListener) =>
+  listen((request, response) => void request.resume().once('end', () => answer(request, response)))
 
 describe('calls by kubo-rpc-client', () => {
   const { signal } = new AbortController()
@@ -138,85 +121,5 @@ describe('calls by kubo-rpc-client', () => {
     const client = new KuboClient(`${url.replace('//', '//me:a%40b@')}/kubo/`)
     await client.call('id', { signal, deadlineMs: LONG_MS }, (rpc, signal) => rpc.id({ signal }))
     assert.deepEqual(asked, ['/kubo/api/v0/id', `Basic ${btoa('me:a@b')}`])
-  })
-})
-
-describe('shortcomings of kubo-rpc-client', () => {
-  const { signal } = new AbortController()
-  const limits = { signal, deadlineMs: LONG_MS }
-
-  /** Both clients, connected to a server that answers with `answer`. */
-  async function open(answer: RequestListener): Promise<{ rpc: KuboRPCClient; stream: KuboStream }> {
-    const url = await serve(answer)
-    const stream = new KuboStream(url)
-    closing.push(() => void stream.close())
-    return { rpc: create(url), stream }
-  }
-
-  const rows = (...all: object[]) => all.map((row) => `${JSON.stringify(row)}\n`).join('')
-  const cutShort: [StreamedCommand, string, (rpc: KuboRPCClient) => AsyncIterable<unknown>][] = [
-    [
-      'add',
-      rows({ Name: 'a', Hash: `${ROOT}`, Size: '1' }),
-      (rpc) => rpc.addAll([{ path: 'a', content: 'a' }]),
-    ],
-    ['cat', 'one half', (rpc) => rpc.cat(ROOT)],
-    ['dag/export', 'one half', (rpc) => rpc.dag.export(ROOT)],
-    [
-      'dag/import',
-      rows({ Root: { Cid: { '/': `${ROOT}` } } }),
-      (rpc) => rpc.dag.import([Buffer.from('a CAR')]),
-    ],
-    ['pin/add', rows({ Pins: [`${ROOT}`] }), (rpc) => rpc.pin.addAll([ROOT])],
-    ['pin/ls', rows({ Cid: `${ROOT}`, Type: 'recursive', Name: 'a' }), (rpc) => rpc.pin.ls()],
-    ['repo/gc', rows({ Key: { '/': `${ROOT}` } }), (rpc) => rpc.repo.gc()],
-  ]
-  for (const [command, begun, run] of cutShort) {
-    test(`${command} cut short by Kubo succeeds in kubo-rpc-client and fails in the stream`, async () => {
-      const { rpc, stream } = await open((_, response) => {
-        response.writeHead(200, { 'content-type': 'application/json', trailer: 'X-Stream-Error' })
-        response.write(begun)
-        response.addTrailers({ 'X-Stream-Error': 'the disk is full' })
-        response.end()
-      })
-      assert.equal((await all(run(rpc))).length, 1)
-      const reading = all(stream.bytes(command, {}, limits))
-      await assert.rejects(reading, new KuboError('the disk is full'))
-    })
-  }
-
-  test('kubo-rpc-client throws at the first progress row of pin/add', async () => {
-    const answer = [{ Progress: 1, Bytes: 100 }, { Pins: [`${ROOT}`] }]
-    const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
-    const progress = { progress: true }
-    await assert.rejects(rpc.pin.add(ROOT, { recursive: true, ...progress }))
-    assert.deepEqual(await all(stream.rows('pin/add', progress, limits)), answer)
-  })
-
-  test('kubo-rpc-client cannot keep Kubo offline for CARs or ask for the number of blocks', async () => {
-    const asked: (string | undefined)[] = []
-    const { rpc } = await open((request, response) => {
-      asked.push(request.url)
-      response.end(rows({ Root: { Cid: { '/': `${ROOT}` } } }, { Stats: { BlockCount: 1 } }))
-    })
-    const options = { pinRoots: false, stats: true, ...OFFLINE }
-    const imported = await all(rpc.dag.import([Buffer.from('a CAR')], options))
-    assert.deepEqual(imported, [{ root: { cid: ROOT, pinErrorMsg: undefined } }])
-    await all(rpc.dag.export(ROOT, { signal, ...OFFLINE }))
-    assert.deepEqual(asked, ['/api/v0/dag/import?pin-roots=false', `/api/v0/dag/export?arg=${ROOT}`])
-  })
-
-  test('kubo-rpc-client accepts a block of any size from block/get', async () => {
-    const { rpc, stream } = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
-    assert.equal((await rpc.block.get(ROOT)).length, 8 * MIB)
-    await assert.rejects(blockReader(stream, signal)(ROOT), failsWith('invalid_object'))
-  })
-
-  test('kubo-rpc-client fails in routing/findprovs at an address of an unknown protocol', async () => {
-    const Addrs = ['/ip4/192.0.2.1/tcp/4001/plaintextv2']
-    const answer = [{ ID: PEER, Type: 1, Responses: [{ ID: PEER, Addrs }], Extra: '' }]
-    const { rpc, stream } = await open((_, response) => void response.end(rows(...answer)))
-    await assert.rejects(all(rpc.routing.findProvs(ROOT)), /plaintextv2/)
-    assert.deepEqual(await all(stream.rows('routing/findprovs', {}, limits)), answer)
   })
 })

@@ -1,14 +1,16 @@
 /** The stream from Kubo when the other side, or the body, is slow. */
 import assert from 'node:assert/strict'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { after, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
+import { KuboError } from '../../../src/storage/kubo/kubo-errors.ts'
+import { blockReader } from '../../../src/storage/kubo/read.ts'
 import { readBlocks } from '../../../src/storage/kubo/read-blocks.ts'
 import { KuboStream } from '../../../src/storage/kubo/stream.ts'
 import type { Block } from '../../../src/storage/port.ts'
+import { listen } from '../../support/http-server.ts'
 import { block, namesOf } from './cases/blocks.ts'
 import { failsWith, MIB } from './cases/context.ts'
 import { collect } from './content.ts'
@@ -16,21 +18,10 @@ import { collect } from './content.ts'
 const IDLE_MS = 1500
 
 describe("Kubo's stream", () => {
-  const closing: (() => void)[] = []
-  after(() => {
-    for (const close of closing) close()
-  })
-
   /** A server that answers with `answer`. */
   const open = async (answer: RequestListener): Promise<KuboStream> => {
-    const server = createServer(answer).listen(0, '127.0.0.1')
-    await new Promise((resolve) => server.once('listening', resolve))
-    const stream = new KuboStream(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-    closing.push(() => {
-      server.closeAllConnections()
-      server.close()
-      void stream.close()
-    })
+    const stream = new KuboStream(await listen(answer))
+    after(() => stream.close())
     return stream
   }
   const call = async (answer: RequestListener, content?: AsyncIterable<Uint8Array>) => {
@@ -82,6 +73,22 @@ describe("Kubo's stream", () => {
       call((request) => request.resume(), broken()),
       /^Error: the upload broke off$/,
     )
+  })
+
+  test('a response that Kubo cuts short is an error, unlike in kubo-rpc-client', async () => {
+    const cut = call((_, response) => {
+      response.writeHead(200, { trailer: 'X-Stream-Error' })
+      response.write('one half')
+      response.addTrailers({ 'X-Stream-Error': 'the disk is full' })
+      response.end()
+    })
+    await assert.rejects(cut, new KuboError('the disk is full'))
+  })
+
+  test('a block that is too large is not read from a node, unlike by kubo-rpc-client', async () => {
+    const stream = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
+    const { cid } = await block(Buffer.from('large'))
+    await assert.rejects(blockReader(stream, new AbortController().signal)(cid), failsWith('invalid_object'))
   })
 
   describe('blocks of a node', () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { create } from 'kubo-rpc-client'
 import { CID } from 'multiformats/cid'
@@ -13,6 +12,7 @@ import { OFFLINE } from '../../../src/storage/kubo/client.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { onDemand } from '../../support/clock.ts'
+import { listen } from '../../support/http-server.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { startProvider as startHeldProvider } from '../../support/provider.ts'
@@ -213,7 +213,7 @@ describe('kubo', { skip }, () => {
     const { hostname, port } = new URL(kubo.apiUrl)
     // Lets another caller's import happen between the check for a pin and the pin.
     let others: Promise<unknown> | undefined
-    const between = createServer(async (req, res) => {
+    const between = await listen(async (req, res) => {
       if (req.url?.includes('/pin/add')) {
         others ??= storage.add(texts({ file: 'from two' }), { signal })
         await others
@@ -225,9 +225,7 @@ describe('kubo', { skip }, () => {
       })
       req.pipe(forwarded)
     })
-    await new Promise<void>((resolve) => between.listen(0, '127.0.0.1', resolve))
-    const { port: at } = between.address() as AddressInfo
-    const first = createKuboStorage({ apiUrl: `http://127.0.0.1:${at}`, network: 'public' })
+    const first = createKuboStorage({ apiUrl: between, network: 'public' })
     try {
       await first.start()
       const { cid } = await first.add(texts({ file: 'from two' }), { signal: caller.signal })
@@ -235,7 +233,6 @@ describe('kubo', { skip }, () => {
       assert.equal(await storage.isPinned(cid, { signal }), true)
     } finally {
       await first.stop()
-      between.close()
     }
   })
 
@@ -289,13 +286,11 @@ describe('kubo', { skip }, () => {
       '/api/v0/version': { Version: '0.42.1' },
       '/api/v0/add': { Name: 'probe', Hash: 'QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn' },
     }
-    const server = createServer((request, response) => {
+    const apiUrl = await listen((request, response) => {
       request
         .resume()
         .on('end', () => response.end(JSON.stringify(answers[request.url?.split('?')[0] ?? ''])))
-    }).listen(0, '127.0.0.1')
-    await new Promise((resolve) => server.once('listening', resolve))
-    const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    })
     const refused = createKuboStorage({ apiUrl, network: 'public' })
     await assert.rejects(refused.start(), /0\.42\.1 is too old/)
     answers['/api/v0/version'] = { Version: '0.43.0-rc1' }
@@ -314,20 +309,14 @@ describe('kubo', { skip }, () => {
     answers['/api/v0/repo/stat'] = { RepoSize: 1, StorageMax: 2, NumObjects: 0, RepoPath: '', Version: '' }
     assert.equal((await refused.info({ signal })).peerId, peerId)
     await refused.stop()
-    server.close()
   })
 
   test('a Kubo that does not answer is unavailable in time', async () => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1')
-    await new Promise((resolve) => silent.once('listening', resolve))
-    const apiUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
-    const waiting = createKuboStorage({ apiUrl, network: 'public' })
+    const waiting = createKuboStorage({ apiUrl: await listen(() => {}), network: 'public' })
     const started = Date.now()
     await assert.rejects(waiting.start(), failsWith('unavailable'))
     assert.ok(Date.now() - started < 60_000)
     await waiting.stop()
-    silent.closeAllConnections()
-    silent.close()
   })
 
   test('ranges of a file whose root is cached are read from the blocks that have them', async () => {

@@ -8,8 +8,8 @@ import { type TrustedProxies, trustProxies } from '../../../src/lib/net/trusted-
 import { createLogger } from '../../../src/log.ts'
 import { byHost } from '../../../src/vhosts/hosts.ts'
 import { serve } from '../../support/gateway.ts'
+import { listen } from '../../support/http-server.ts'
 import { until } from '../../support/processes.ts'
-import { listen } from './server.ts'
 
 /** A server whose gateways return 200 for everything and whose API has no routes. */
 async function start({

@@ -10,10 +10,10 @@ import { createLogger } from '../../../src/log.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
 import { StorageError } from '../../../src/storage/port.ts'
 import { type Bounds, type Streamed, stream } from '../../../src/vhosts/gateways/respond.ts'
+import { listen } from '../../support/http-server.ts'
 import { kuboBinary, startKubo } from '../../support/kubo.ts'
 import { until } from '../../support/processes.ts'
 import { collect, file } from '../storage/content.ts'
-import { listen } from './server.ts'
 
 const MiB = 1024 * 1024
 const piece = Buffer.alloc(MiB, 7)
