@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, it } from 'node:test'
+import { useFolder } from '../test/support/folder.ts'
 import { Log } from './logs.ts'
 import { relocateHome } from './moved-home.ts'
 import { agentPaths } from './paths.ts'
 
-const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
-after(() => rm(dir, { recursive: true }))
+const dir = await useFolder('berth-home-')
 
 it("only the engine's state follows a moved home, in databases and JSON", async () => {
   const [former, home] = [join(dir, 'a', 'home'), join(dir, 'b "quoted"', 'home')]

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import { useFolder } from '../test/support/folder.ts'
 import { ConfigError, fill, onThisMachine, override, writeConfig, writeSettings } from './openclaw-config.ts'
 import { agentPaths } from './paths.ts'
 
 async function newHome(t: { after(fn: () => Promise<void>): void }) {
-  const home = await mkdtemp(join(tmpdir(), 'home-'))
-  t.after(() => rm(home, { recursive: true, force: true }))
+  const home = await useFolder('home-', t)
   const paths = agentPaths(home, join(home, 'tmp'))
   await mkdir(paths.state)
   const write = (owned: Record<string, unknown>, defaults: Record<string, unknown> = {}) =>

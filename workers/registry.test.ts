@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { OPERATION_KINDS } from '../src/operations/catalog.ts'
+import { useFolder } from '../test/support/folder.ts'
 import { loadHandlers } from './registry.ts'
 import type { WorkerServices } from './services.ts'
 
@@ -15,8 +15,7 @@ const services = { agents: undefined } as WorkerServices
  * out.
  */
 async function folderOf(t: TestContext, kindOf: (kind: string) => string | undefined): Promise<URL> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-handlers-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-handlers-', t)
   for (const kind of OPERATION_KINDS) {
     const named = kindOf(kind)
     const text = `export const handler = { kind: '${named}', create: () => ({}) }`

@@ -1,10 +1,9 @@
 /** Checks a push's objects, on a real repository without agentd. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
+import { useFolder } from '../../test/support/folder.ts'
 import { agentPaths } from '../paths.ts'
 import { Confidential } from './confidential.ts'
 import { Git } from './git.ts'
@@ -15,8 +14,7 @@ import { NO_COMMIT, type Repository } from './repository.ts'
 const VALUE = 'value-of-a-secret'
 
 async function open(t: TestContext) {
-  const home = await mkdtemp(join(tmpdir(), 'berth-history-'))
-  t.after(() => rm(home, { recursive: true, maxRetries: 20 }))
+  const home = await useFolder('berth-history-', t)
   const paths = agentPaths(home)
   await mkdir(paths.root)
   const git = new Git({ paths, diskBytes: 2 ** 30 })

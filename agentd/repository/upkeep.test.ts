@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, globSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { useFolder } from '../../test/support/folder.ts'
 import { until } from '../../test/support/processes.ts'
 import { agentPaths } from '../paths.ts'
 import { Git } from './git.ts'
@@ -18,9 +18,7 @@ const DAY = 86_400_000
 const KEPT = 'refs/berth/kept'
 
 async function open(t: TestContext) {
-  const home = await mkdtemp(join(tmpdir(), 'berth-upkeep-'))
-  // A check that a test began may still write there.
-  t.after(() => rm(home, { recursive: true, maxRetries: 20 }))
+  const home = await useFolder('berth-upkeep-', t)
   const paths = agentPaths(home)
   await mkdir(paths.root)
   const warnings: string[] = []

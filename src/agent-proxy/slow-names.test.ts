@@ -3,10 +3,10 @@
  */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { useFolder } from '../../test/support/folder.ts'
 
 const inNamespace = (resolvConf: string, command: string, ...args: string[]) =>
   spawnSync(
@@ -53,8 +53,7 @@ const ASK = `
   process.exit()`
 
 test('names without a DNS answer do not delay other names of the egress proxy', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-names-'))
-  t.after(() => rm(folder, { recursive: true }))
+  const folder = await useFolder('berth-names-', t)
   const resolvConf = join(folder, 'resolv.conf')
   await writeFile(resolvConf, 'nameserver 127.0.0.1\n')
   if (inNamespace(resolvConf, 'true').status !== 0) return t.skip('no namespaces here')

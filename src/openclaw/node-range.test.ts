@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { useFolder } from '../../test/support/folder.ts'
 import { nodeObstacle, readNodeRange } from './node-range.ts'
 
 const TWO_LINES = '>=24.22.1 <25 || >=26.12.1'
@@ -31,8 +31,7 @@ test('an engine with an unknown range or Node counts as runnable', () => {
 })
 
 test('the range of an installed engine is read from its package', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-engine-'))
-  t.after(() => rm(folder, { recursive: true }))
+  const folder = await useFolder('berth-engine-', t)
   assert.equal(await readNodeRange(folder), '')
   const engine = join(folder, 'node_modules/openclaw')
   await mkdir(engine, { recursive: true })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { useFolder } from '../../test/support/folder.ts'
 import { seedFiles } from './seed.ts'
 
 const ada = {
@@ -30,8 +30,7 @@ test('values stay on one line', () => {
 })
 
 test("git keeps the agent's work, without secrets or what tools can recreate", async (t) => {
-  const root = await mkdtemp(join(tmpdir(), 'berth-seed-'))
-  t.after(() => rm(root, { recursive: true, force: true }))
+  const root = await useFolder('berth-seed-', t)
   const git = async (...args: string[]) => (await promisify(execFile)('git', ['-C', root, ...args])).stdout
   const kept = ['workspace/a/b.js', 'workspace/uploads/x.bin', 'skills/mail/SKILL.md']
   const ignored = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { useFolder } from '../../test/support/folder.ts'
 import { tryLock } from '../lib/process/file-lock.ts'
 import { enginesLock } from './install.ts'
 import { tidyInstalled } from './tidy.ts'
@@ -10,8 +10,7 @@ import { tidyInstalled } from './tidy.ts'
 const DAY_MS = 86_400_000
 
 test('versions unused for the grace period are removed, with the remains of killed installers', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-tidy-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-tidy-', t)
   const daysAgo = async (days: number, ...names: string[]) => {
     const time = new Date(Date.now() - days * DAY_MS)
     for (const name of names) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { CID } from 'multiformats/cid'
+import { useFolder } from '../../test/support/folder.ts'
 import { cachingBlocks } from './block-cache.ts'
 import { createEmbeddedStorage } from './embedded.ts'
 
@@ -15,8 +15,7 @@ const KiB = 1024
  * blocks.
  */
 async function open(t: TestContext, sizes: number[], cacheBytes?: number) {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-block-cache-'))
-  t.after(() => rm(dir, { recursive: true, force: true }))
+  const dir = await useFolder('berth-block-cache-', t)
   const storage = createEmbeddedStorage({ dir, network: 'private', offline: true })
   await storage.start()
   t.after(() => storage.stop())

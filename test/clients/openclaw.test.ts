@@ -6,14 +6,14 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { dirname, extname, join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import { openContext } from '../contract/context.ts'
 import { sharedAgent } from '../contract/openclaw/context.ts'
 import { Browser } from '../support/browser.ts'
 import { ENGINE_VERSION, enginesDir } from '../support/engines.ts'
+import { useFolder } from '../support/folder.ts'
 import { listen } from '../support/http-server.ts'
 import { until } from '../support/processes.ts'
 import { reportRun } from './report.ts'
@@ -29,8 +29,7 @@ const agent = await sharedAgent(context)
 const token: string = agent.record.gatewayToken
 const url = `ws://${agent.agentId}.agents.localhost:${new URL(context.url).port}`
 /** The home of the user who runs the clients. */
-const home = await mkdtemp(join(tmpdir(), 'berth-openclaw-'))
-after(() => rm(home, { recursive: true, force: true }))
+const home = await useFolder('berth-openclaw-')
 
 const lookup = join(home, 'lookup.mjs')
 const env = {

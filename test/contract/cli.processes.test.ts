@@ -2,19 +2,18 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
+import { useFolder } from '../support/folder.ts'
 import { until } from '../support/processes.ts'
 import { runCli, startOnce } from '../support/stack.ts'
 import { openContext } from './context.ts'
 
 const { anonymous, berth, env, url, workspace } = await openContext()
 const { id: workspaceId, name: ws } = await workspace()
-const dir = await mkdtemp(join(tmpdir(), 'berth-cli-'))
-after(() => rm(dir, { recursive: true, force: true }))
+const dir = await useFolder('berth-cli-')
 
 const json = async (...args: string[]) => JSON.parse(await berth(...args, '--json'))
 /** Runs a command that must fail, and returns its output. */

@@ -1,16 +1,16 @@
 /** Names that are not valid text, and paths that encode more than necessary, at a gateway and in the API. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import type { Block } from '../../src/storage/port.ts'
 import { block, carOf } from '../integration/storage/cases/blocks.ts'
+import { useFolder } from '../support/folder.ts'
 import { assertRefused, gatewayReader } from '../support/gateway.ts'
 import { openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
@@ -137,8 +137,7 @@ describe('encoded slashes', async () => {
 })
 
 describe('a tar', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-names-'))
-  after(() => rm(dir, { recursive: true, force: true }))
+  const dir = await useFolder('berth-names-')
 
   it('a tar keeps hidden and empty folders, modes, times and name bytes [report: raw names]', async () => {
     const mtime = { secs: 981173106n, nsecs: 123456789 }

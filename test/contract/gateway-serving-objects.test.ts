@@ -3,9 +3,8 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import * as dagCbor from '@ipld/dag-cbor'
 import * as dagJson from '@ipld/dag-json'
@@ -13,6 +12,7 @@ import * as dagPb from '@ipld/dag-pb'
 import { UnixFS } from 'ipfs-unixfs'
 import type { CID } from 'multiformats/cid'
 import { block, carOf } from '../integration/storage/cases/blocks.ts'
+import { useFolder } from '../support/folder.ts'
 import { assertRefused } from '../support/gateway.ts'
 import { stackKind } from '../support/stack.ts'
 import { openContext } from './context.ts'
@@ -160,8 +160,7 @@ it('a UnixFS file is not converted to another codec', async () => {
 })
 
 describe('a tar', async () => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-tar-'))
-  after(() => rm(dir, { recursive: true, force: true }))
+  const dir = await useFolder('berth-tar-')
   const unpack = async (path: string) => {
     const { status, headers, bytes } = await gateway.get(path)
     assert.deepEqual([status, headers['content-type']], [200, 'application/x-tar'])

@@ -1,12 +1,12 @@
 /** Deliveries of webhooks, accepted by the example receivers of docs/webhooks.md. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { WAITS_MS } from '../../workers/handlers/webhook.ts'
+import { useFolder } from '../support/folder.ts'
 import { run, until } from '../support/processes.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 import { openContext } from './context.ts'
@@ -30,8 +30,7 @@ describe('docs/webhooks.md', () => {
 
 describe('a webhook over http', () => {
   it('an upload is delivered to two receivers that verify it, one with a library and one by hand', async () => {
-    const dir = await mkdtemp(join(tmpdir(), 'berth-webhooks-'))
-    after(() => rm(dir, { recursive: true }))
+    const dir = await useFolder('berth-webhooks-')
     await symlink(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
     const [program, module] = [join(dir, 'receiver.mjs'), join(dir, 'by-hand.mjs')]
     await Promise.all([writeFile(program, byLibrary), writeFile(module, byHand)])

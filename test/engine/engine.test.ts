@@ -1,7 +1,6 @@
 /** agentd with the real engine, and a comparison with the stand-in of other tests. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { AgentStatus, StartRequest } from '../../agentd/protocol.ts'
@@ -10,6 +9,7 @@ import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
 import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
 import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
+import { useFolder } from '../support/folder.ts'
 
 /** The most that a boot takes on a busy machine; on a quiet one it takes 7 to 10 s. */
 const READY_MS = 240_000
@@ -87,8 +87,7 @@ async function refusesState(agentd: TestAgentd, engineDir: string): Promise<void
 
 describe('the stand-in for the engine', () => {
   test('the stand-in for the engine becomes ready, exits and refuses like the real engine', async (t) => {
-    const dir = await mkdtemp(join(tmpdir(), 'berth-engines-'))
-    t.after(() => rm(dir, { recursive: true }))
+    const dir = await useFolder('berth-engines-', t)
     await installStandIns(dir)
     const agentd = await TestAgentd.start({ engineDir: join(dir, STAND_IN.good) })
     t.after(() => agentd.close())

@@ -1,12 +1,10 @@
 /** Runs of scheduled tasks as agentd notices and reports them, with the real engine. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { Connection } from '../../agentd/gateway-client.ts'
 import type { RpcResponse, TaskRunPage } from '../../agentd/protocol.ts'
 import { until } from '../integration/agentd/agentd.ts'
+import { useFolder } from '../support/folder.ts'
 import { ENGINES, installEngine } from '../torture/agent-world.ts'
 import { type EngineTest, GATEWAY_TOKEN, startEngine, whenReady } from './engine.ts'
 
@@ -117,8 +115,7 @@ test('after another start of the gateway there may be unnoticed runs', async () 
 })
 
 test('the torture tests’ stand-in reports tasks and runs like the real engine', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-engine-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-engine-', t)
   await installEngine(dir, ENGINES.older)
   const standIn = await startEngine({}, dir)
   t.after(() => standIn.close())

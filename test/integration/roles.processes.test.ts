@@ -1,13 +1,11 @@
 /** Roles that cannot start, or only in part: what they report, and whether a restart can help. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import packageJson from '../../package.json' with { type: 'json' }
-import { startDatabase, type TestDatabase } from '../support/database.ts'
+import { useDatabase } from '../support/database.ts'
+import { useFolder } from '../support/folder.ts'
 import { freePort, run, until } from '../support/processes.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -23,26 +21,18 @@ describe('without PostgreSQL', () => {
     })
 })
 
+const database = await useDatabase()
+const dir = await useFolder('berth-roles-')
+const env = {
+  PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+  DATABASE_URL: database.url,
+  BERTH_DATA_DIR: dir,
+  BERTH_RUNTIME: 'process',
+  BERTH_IPFS_ROUTING_URL: '',
+}
+
 describe('on the schema of another version', () => {
-  let database: TestDatabase
-  let dir: string
-  let env: NodeJS.ProcessEnv
-  before(async () => {
-    database = await startDatabase()
-    dir = await mkdtemp(join(tmpdir(), 'berth-roles-'))
-    env = {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      DATABASE_URL: database.url,
-      BERTH_DATA_DIR: dir,
-      BERTH_RUNTIME: 'process',
-      BERTH_IPFS_ROUTING_URL: '',
-    }
-  })
-  after(async () => {
-    await database?.stop()
-    await rm(dir, { recursive: true, force: true })
-  })
   beforeEach(() => database.pool.query(`DELETE FROM _prisma_migrations WHERE migration_name = '9999_next'`))
 
   /** A migration of the next version has been applied. */

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import type { Request } from 'express'
+import { useFolder } from '../../../test/support/folder.ts'
 import { writePiece } from './tus-write.ts'
 
 test('a piece that ends early returns only after its last write', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-piece-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-piece-', t)
   const path = join(dir, 'upload')
   await writeFile(path, '')
   const { write } = fs

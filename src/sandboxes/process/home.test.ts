@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { it } from 'node:test'
 import { createGunzip, gzipSync } from 'node:zlib'
+import { useFolder } from '../../../test/support/folder.ts'
 import { writeHome } from './home.ts'
 import { pathsOf } from './state.ts'
 
@@ -15,8 +15,7 @@ const AT_ONCE = 8
 const ROUNDS = 3
 
 it('homes are complete however soon tar ends after the last byte', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-home-'))
-  t.after(() => rm(dir, { recursive: true, force: true }))
+  const dir = await useFolder('berth-home-', t)
   const content = randomBytes(1_000_000)
   await mkdir(join(dir, 'made'))
   await writeFile(join(dir, 'made/a.bin'), content)

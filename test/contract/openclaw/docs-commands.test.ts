@@ -1,11 +1,11 @@
 /** The commands that README.md shows for a running Berth, run as by a reader. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { runCommands } from '../../../scripts/ci/docs-commands.ts'
+import { useFolder } from '../../support/folder.ts'
 import { openContext } from '../context.ts'
 import { remove, sharedAgent, useStandIn } from './context.ts'
 
@@ -44,8 +44,7 @@ const agents = async (): Promise<string[]> =>
 
 /** A folder that looks like the checkout, but files created in it leave no trace there. */
 async function folder(): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-readme-'))
-  after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-readme-')
   for (const name of await readdir(ROOT))
     if (name !== '.git') await symlink(join(ROOT, name), join(dir, name))
   return dir

@@ -1,9 +1,8 @@
 /** The repository of an agent, as its owner clones, changes and pushes it. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { useFolder } from '../../support/folder.ts'
 import { gitClient } from '../../support/git-client.ts'
 import { until } from '../../support/processes.ts'
 import type { Context } from '../context.ts'
@@ -12,8 +11,7 @@ import type { TestAgent } from './context.ts'
 const PUSH_MS = 120_000
 
 export async function openRepository(context: Pick<Context, 'url' | 'sql'>, agent: TestAgent) {
-  const home = await mkdtemp(join(tmpdir(), 'berth-git-'))
-  after(() => rm(home, { recursive: true, force: true }))
+  const home = await useFolder('berth-git-')
   const { git, done } = gitClient(home)
 
   /** The URL of an agent's repository, including a password. */

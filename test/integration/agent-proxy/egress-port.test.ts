@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { listenOnKeptPort } from '../../../src/agent-proxy/egress-port.ts'
 import { ConfigError } from '../../../src/errors.ts'
+import { useFolder } from '../../support/folder.ts'
 
 async function newDir(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-port-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-port-', t)
   return dir
 }
 

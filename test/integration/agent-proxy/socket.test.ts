@@ -1,10 +1,9 @@
 /** The agent proxy on a Unix socket, which is not reachable by a port and belongs to one process. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -12,14 +11,14 @@ import { loadAgentProxy, openTunnel } from '../../../src/agent-proxy/tunnel-clie
 import { AgentdClient } from '../../../src/agents/agentd-client.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { tryLock } from '../../../src/lib/process/file-lock.ts'
+import { useFolder } from '../../support/folder.ts'
 import { freePort, type Running, run, until } from '../../support/processes.ts'
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 const AGENT_PROXY_KEY = 'k'.repeat(32)
 
 async function newDir(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-socket-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-socket-', t)
   return dir
 }
 

@@ -1,40 +1,28 @@
 /** `berth keys rotate-agent-tokens`. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { rotateGatewayTokens } from '../../../src/agents/tokens/token-rotation.ts'
-import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+import { useFolder } from '../../support/folder.ts'
 import { runCli } from '../../support/stack.ts'
 
 /** More than one page. */
 const AGENTS = 120
 
-describe('berth keys rotate-agent-tokens', () => {
-  let database: TestDatabase
-  let prisma: PrismaClient
-  let workspaceId: string
-  let other: string
-  let dir: string
-  before(async () => {
-    dir = await mkdtemp(join(tmpdir(), 'berth-tokens-'))
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-    workspaceId = await database.createWorkspace()
-    other = await database.createWorkspace()
-    for (let n = 0; n < AGENTS; n++) await insertAgentRow(database.pool, { workspaceId })
-    await insertAgentRow(database.pool, { workspaceId: other })
-    await insertAgentRow(database.pool, { workspaceId: other, deletedAt: new Date() })
-  })
-  beforeEach(() => database.pool.query('DELETE FROM operation'))
-  after(async () => {
-    await database?.stop()
-    await rm(dir, { recursive: true, force: true })
-  })
+const dir = await useFolder('berth-tokens-')
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
+const workspaceId = await database.createWorkspace()
+const other = await database.createWorkspace()
+for (let n = 0; n < AGENTS; n++) await insertAgentRow(database.pool, { workspaceId })
+await insertAgentRow(database.pool, { workspaceId: other })
+await insertAgentRow(database.pool, { workspaceId: other, deletedAt: new Date() })
 
+describe('berth keys rotate-agent-tokens', () => {
+  beforeEach(() => database.pool.query('DELETE FROM operation'))
   /** The token of each agent by its id, including deleted agents. */
   const readTokens = async () => {
     const { rows } = await database.pool.query<{ id: string; token: string; workspace: string }>(

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { change, type Result, showRatio, verdict } from '../../bench/support/report.ts'
 import { addResults, byName, intoPage, newRun, readRun, writeRun } from '../../bench/support/runs.ts'
+import { useFolder } from '../../support/folder.ts'
 
 const rate = (ratio: number): Result => ({ what: 'requests', berth: '10 /s', bare: '20 /s', ratio })
 const time = (ratio: number): Result => ({ what: 'latency', berth: '10 ms', bare: '5 ms', ratio })
@@ -38,8 +38,7 @@ test('a benchmark ratio is shown with at least two digits', () => {
 })
 
 test('a benchmark run is read back from its file, and two results of one name are rejected', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-', t)
   const run = newRun()
   addResults(run, 'accept', [rate(0.7), time(1.2)])
   assert.throws(() => addResults(run, 'accept', [rate(0.5)]), /two results are named accept\/requests/)

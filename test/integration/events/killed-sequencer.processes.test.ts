@@ -1,31 +1,21 @@
 /** A process that assigns ids to events is killed at every step of a batch. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { CrashPoint } from '../../../src/lib/crash-point.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+import { useFolder } from '../../support/folder.ts'
 import { run, until } from '../../support/processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('sequencer.program.ts', import.meta.url))
 const POINTS: CrashPoint[] = ['events-before-fan-out', 'events-before-commit', 'events-after-commit']
 const EVENTS = 100
 
-let database: TestDatabase
-let workspaceId: string
-let dir: string
-before(async () => {
-  database = await startDatabase()
-  workspaceId = await database.createWorkspace()
-  dir = await mkdtemp(join(tmpdir(), 'berth-events-'))
-  await database.pool.query('CREATE TABLE followed (id bigint)')
-})
-after(async () => {
-  await database?.stop()
-  await rm(dir, { recursive: true, force: true })
-})
+const database = await useDatabase()
+const workspaceId = await database.createWorkspace()
+const dir = await useFolder('berth-events-')
+await database.pool.query('CREATE TABLE followed (id bigint)')
 beforeEach(() => database.pool.query('TRUNCATE event_pending, event, followed'))
 
 const start = (env: NodeJS.ProcessEnv = {}) =>

@@ -1,36 +1,25 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
-import { createPrisma, type PrismaClient } from '../../../src/db/prisma.ts'
+import { createPrisma } from '../../../src/db/prisma.ts'
 import { removeAbandonedUploads } from '../../../src/files/uploads/tus-rows.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+import { useFolder } from '../../support/folder.ts'
+
+const database = await useDatabase()
+const prisma = createPrisma(database.pool)
+const dir = await useFolder('berth-uploads-')
+const workspaceId = await database.createWorkspace()
+const keyId = uuidv7()
+await database.pool.query(
+  `INSERT INTO api_key (id, workspace_id, name, public_key, secret_hash, scopes) VALUES ($1, $2, 'k', 'k', '', '{}')`,
+  [keyId, workspaceId],
+)
 
 describe('removing abandoned uploads', () => {
   const { signal } = new AbortController()
-  let database: TestDatabase
-  let prisma: PrismaClient
-  let dir: string
-  let workspaceId: string
-  let keyId: string
-  before(async () => {
-    database = await startDatabase()
-    prisma = createPrisma(database.pool)
-    dir = await mkdtemp(join(tmpdir(), 'berth-uploads-'))
-    workspaceId = await database.createWorkspace()
-    keyId = uuidv7()
-    await database.pool.query(
-      `INSERT INTO api_key (id, workspace_id, name, public_key, secret_hash, scopes) VALUES ($1, $2, 'k', 'k', '', '{}')`,
-      [keyId, workspaceId],
-    )
-  })
-  after(async () => {
-    await database?.stop()
-    await rm(dir, { recursive: true, force: true })
-  })
-
   const addUpload = async (columns: Record<string, unknown> = {}) => {
     const row: Record<string, unknown> = {
       id: uuidv7(),

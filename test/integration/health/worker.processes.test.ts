@@ -1,29 +1,20 @@
 /** A worker that cannot reach Docker: its own report, the report of `web` about it, and the health check. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { observeWorkers } from '../../../src/health/workers.ts'
 import type { Report } from '../../../src/lib/readiness.ts'
 import { WorkerStatus } from '../../../src/operations/worker-status.ts'
-import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { useDatabase } from '../../support/database.ts'
+import { useFolder } from '../../support/folder.ts'
 import { freePort, type Running, run, until } from '../../support/processes.ts'
 import { runCli } from '../../support/stack.ts'
 
 const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 
-let database: TestDatabase
-let dir: string
-before(async () => {
-  database = await startDatabase()
-  dir = await mkdtemp(join(tmpdir(), 'berth-worker-'))
-})
-after(async () => {
-  await database?.stop()
-  await rm(dir, { recursive: true, force: true })
-})
+const database = await useDatabase()
+const dir = await useFolder('berth-worker-')
 
 for (const { queues, status, code } of [
   { queues: '', status: 'degraded', code: 0 },

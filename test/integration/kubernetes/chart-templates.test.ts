@@ -1,7 +1,6 @@
 /** The objects that the chart renders from its values. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
@@ -21,6 +20,7 @@ import {
   refused,
   withNeeded,
 } from '../../support/chart.ts'
+import { useFolder } from '../../support/folder.ts'
 import { CHART, helm, lint, type Made, render, type Values, withoutHelm } from '../../support/helm.ts'
 
 const ROOT = new URL('../../../', import.meta.url)
@@ -290,8 +290,7 @@ describe('the chart', { skip: withoutHelm }, () => {
   })
 
   it('the chart package includes the files outside its folder', async (t) => {
-    const dir = await mkdtemp(join(tmpdir(), 'berth-package-'))
-    t.after(() => rm(dir, { recursive: true }))
+    const dir = await useFolder('berth-package-', t)
     await helm('package', CHART, '--destination', dir)
     const chart = join(dir, `berth-${packageJson.version}.tgz`)
     assert.deepEqual(await render(NEEDED, { chart }), await made())

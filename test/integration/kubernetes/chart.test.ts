@@ -3,8 +3,7 @@
  * through an update, until the uninstall.
  */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, symlink } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -19,6 +18,7 @@ import {
   startOutside,
 } from '../../support/cluster-berth.ts'
 import { enginesDir, ensureEngines } from '../../support/engines.ts'
+import { useFolder } from '../../support/folder.ts'
 import { CHART, helm, withoutHelm } from '../../support/helm.ts'
 import {
   addresses,
@@ -74,8 +74,7 @@ describe('a Berth in a cluster', { skip }, () => {
     // The registry that the node pulls from. Plain HTTP pushes are possible only to this machine.
     await startRegistry(t, 'none', `${machine}:5000`)
     registry = await forward('127.0.0.1', 0, { host: machine, port: 5000 })
-    const dir = await mkdtemp(join(tmpdir(), 'berth-chart-'))
-    t.after(() => rm(dir, { recursive: true }))
+    const dir = await useFolder('berth-chart-', t)
     // Looks like the checkout, but files created in it leave no trace there.
     for (const name of await readdir(ROOT))
       if (name !== '.git') await symlink(join(ROOT, name), join(dir, name))

@@ -1,9 +1,7 @@
 /** An engine image that was built without Docker, pulled and run as a pod of a cluster. */
 import assert from 'node:assert/strict'
 import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
@@ -12,6 +10,7 @@ import { buildClusterImage } from '../../../src/openclaw/cluster-image.ts'
 import { BASE_IMAGE, docker, dockerAnswers } from '../../support/docker.ts'
 import { listen } from '../../support/egress.ts'
 import { ENGINE_VERSION, ensureEngines } from '../../support/engines.ts'
+import { useFolder } from '../../support/folder.ts'
 import {
   addresses,
   apply,
@@ -30,8 +29,7 @@ const skip =
   ((await dockerAnswers()) ? false : 'no Docker with a base image: scripts/ci/{docker,base-image}.sh')
 
 test('a pod runs the engine and agentd of an image that was pushed without Docker', { skip }, async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-engine-image-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-engine-image-', t)
   const base = join(dir, 'base.tar')
   await pipeline(await docker.getImage(BASE_IMAGE).get(), createWriteStream(base))
 

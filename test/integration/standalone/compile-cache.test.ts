@@ -1,9 +1,9 @@
 /** After the first `npm start` on a machine, no running process has loaded the type stripper, which takes 12 MB. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'node:test'
+import { useFolder } from '../../support/folder.ts'
 import { startStack } from '../../support/stack.ts'
 
 /** JavaScript, because the observed processes load it. */
@@ -13,8 +13,7 @@ const RECORDER = `
     writeFileSync(process.env.BERTH_TEST_MODULES + '/' + process.argv[2], process.moduleLoadList.join('\\n')))`
 
 it('the supervisor and the roles of the first npm start use compiled code', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'berth-modules-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  const folder = await useFolder('berth-modules-', t)
   const stack = await startStack({
     kind: 'embedded',
     database: 'of the run',

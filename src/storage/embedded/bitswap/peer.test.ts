@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
 import type { Stream } from '@libp2p/interface'
 import { decode } from 'it-length-prefixed'
 import { CID } from 'multiformats/cid'
 import { sha256 } from 'multiformats/hashes/sha2'
+import { useFolder } from '../../../../test/support/folder.ts'
 import { BlockFolder } from '../blocks.ts'
 import { decodeMessage, type Message } from './message.ts'
 import { Peer } from './peer.ts'
 
 const RAW = 0x55
 test('a block is asked for also when that is said while a want of the peer turns out to need no answer', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'berth-peer-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = await useFolder('berth-peer-', t)
   const blocks = new BlockFolder(dir, { touchAfterMs: Number.POSITIVE_INFINITY })
   for (const folder of [blocks.dir, blocks.tempDir]) await mkdir(folder)
   const missing = CID.createV1(RAW, await sha256.digest(randomBytes(100)))

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
+import { useFolder } from '../../../../test/support/folder.ts'
 import { DiskReserve } from '../../../lib/disk-reserve.ts'
 import { createLogger } from '../../../log.ts'
 import { ImageCache } from './cache.ts'
 
 const KB = 1000
-const folder = await mkdtemp(join(tmpdir(), 'berth-images-'))
-after(() => rm(folder, { recursive: true, force: true }))
+const folder = await useFolder('berth-images-')
 const log = createLogger('test', 'silent')
 const disk = new DiskReserve({ folders: {}, reserveBytes: 0 })
 let count = 0
