@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
+import { bundledTemplates } from '../../../src/agents/templates/bundled.ts'
 import { until } from '../../support/processes.ts'
 import { cli } from '../../support/stack.ts'
 import { STAND_IN, UNFIT_RANGE } from './stand-in.ts'
@@ -359,6 +360,16 @@ describe('an operation on an agent', () => {
     ])
     await running
     assert.equal((await world.agent(made.agentId)).status, 'starting')
+  })
+
+  it('an agent from a template starts without parts that its engine rejects, and reports them', async () => {
+    const template = (await bundledTemplates()).find(({ slug }) => slug === 'assistant')
+    const { id, operationId } = await world.create()
+    await world.database.pool.query('UPDATE agent SET template_id = $2 WHERE id = $1', [id, template?.id])
+    const { state, result } = await world.run(operationId)
+    assert.equal(state, 'succeeded')
+    // The stand-in engine has no tasks.
+    assert.match((result as { problems: string[] }).problems.join('\n'), /^tasks/m)
   })
 })
 

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { createPrisma } from '../../../src/db/prisma.ts'
+import { holdUpload } from '../../../src/files/uploads/tus-lease.ts'
 import { removeAbandonedUploads } from '../../../src/files/uploads/tus-rows.ts'
 import { useDatabase } from '../../support/database.ts'
 import { useFolder } from '../../support/folder.ts'
+import { until } from '../../support/processes.ts'
 
 const database = await useDatabase()
 const prisma = createPrisma(database.pool)
@@ -80,6 +82,24 @@ describe('removing abandoned uploads', () => {
     )
     assert.deepEqual(rows, [{ young: true }])
   })
+})
+
+it('a disconnected client stops waiting for its upload', async () => {
+  const { pool } = database
+  const id = uuidv7()
+  await pool.query(
+    `INSERT INTO upload (id, workspace_id, key_id, token_hash, length, metadata, details, lease_until, expires_at)
+     VALUES ($1, $2, $3, '', 1, '', '{}', now() + interval '1 hour', now() + interval '1 hour')`,
+    [id, workspaceId, keyId],
+  )
+  const gone = new AbortController()
+  const held = holdUpload(pool, id, gone.signal, async () => assert.fail('it was not free'))
+  const wanted = async () =>
+    (await pool.query<{ lease_wanted: boolean }>('SELECT lease_wanted FROM upload WHERE id = $1', [id]))
+      .rows[0]?.lease_wanted
+  await until('it waits', wanted)
+  gone.abort()
+  await assert.rejects(held, { status: 423 })
 })
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000)
