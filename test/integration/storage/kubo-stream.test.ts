@@ -85,6 +85,21 @@ describe("Kubo's stream", () => {
     await assert.rejects(cut, new KuboError('the disk is full'))
   })
 
+  test('the rows of a response are parsed however they are cut, with or without a last line end', async () => {
+    const rows = [{ Progress: 1 }, { Pins: ['ü'] }]
+    for (const end of ['', '\n']) {
+      const stream = await open((_, response) => {
+        const text = Buffer.from(rows.map((row) => JSON.stringify(row)).join('\n\n') + end)
+        for (const byte of text) response.write(Uint8Array.of(byte))
+        response.end()
+      })
+      const read: unknown[] = []
+      const { signal } = new AbortController()
+      for await (const row of stream.rows('pin/add', {}, { signal })) read.push(row)
+      assert.deepEqual(read, rows)
+    }
+  })
+
   test('a block that is too large is not read from a node, unlike by kubo-rpc-client', async () => {
     const stream = await open((_, response) => void response.end(Buffer.alloc(8 * MIB)))
     const { cid } = await block(Buffer.from('large'))
