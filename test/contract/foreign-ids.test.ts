@@ -124,9 +124,10 @@ const routes: Route[] = Object.entries(context.anonymous.document.paths)
   .filter(({ ids, operation }) => ids.length > 0 && !OTHERWISE.includes(operation.operationId))
   .filter(({ ids, path }) => !ids.some((name) => OF_ENGINE.includes(name)) && !path.includes('/tus/'))
 
-async function ask(client: Client, { method, path, operation }: Route, ids: Ids): Promise<Reply> {
+async function ask(client: Client, route: Route, ids: Ids, network = 'public'): Promise<Reply> {
+  const { method, path, operation } = route
   const content = operation.requestBody?.content['application/json'] as { example?: unknown } | undefined
-  const at = path.replace('{network}', 'public').replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? uuidv7())
+  const at = path.replace('{network}', network).replace(/\{(\w+)\}/g, (_, name) => ids[name] ?? uuidv7())
   const reply = await client.request(method, at, { json: content?.example })
   if (reply.headers.get('error-code') !== 'session_needed') return reply
   return session.ask(method, at, {}, content?.example)
@@ -136,14 +137,25 @@ const idsOf = ({ path, operation }: Route): Ids => ({
   ...(operation.operationId === 'getTemplate' && { templateId: slug }),
 })
 
+const hiddenGroup = await make('/v3/groups/private', { name: 'hidden' })
+/** On the private network. */
+const hiddenIdsOf = ({ path }: Route): Ids =>
+  path.includes('/groups/') ? { id: hiddenGroup.id, fileId: hidden.id } : { id: hidden.id, cid: hidden.cid }
+
 describe('ids', () => {
-  it('an id of another workspace or agent returns 404 on every route, and changes nothing', async () => {
+  it('an id of another workspace, agent or network returns 404 on every route, and changes nothing', async () => {
     const before = await stateOf(context, own.id)
     assert.ok(routes.length > 60)
     for (const route of routes) {
       const client = route.path.includes('{agentId}') ? api : other.api
       const ids = { ...idsOf(route), agentId: sibling.agentId, workspaceId: other.id }
       assertError(await ask(client, route, ids), 404, NONE)
+      if (route.path.includes('{network}'))
+        for (const [who, there] of [
+          [other.api, hiddenIdsOf(route)],
+          [api, ids],
+        ] as const)
+          assertError(await ask(who, route, { ...ids, ...there }, 'private'), 404, NONE)
     }
     assert.deepEqual(await stateOf(context, own.id), before)
   })

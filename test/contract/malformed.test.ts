@@ -28,7 +28,7 @@ const EXEMPT = new Set([
   // Compared with what exists, so a malformed value is only an unknown one.
   ...['restartAgent version', 'updateAgent tag', 'listWorkspaceKeys userId', 'listOperations target'],
   // Checked after what the path names has been found: other tests of these routes have it.
-  ...['listDeliveries pageToken', 'listSkillVersions pageToken', 'addSkillVersion skillCid'],
+  ...['listSkillVersions pageToken', 'addSkillVersion skillCid'],
   ...['updateSkill skillCid', 'updateSkill expectedSkillCid'],
   // Only one of several fields may be present, and the example has another one.
   ...['signUpload url', 'addGatewayDomain custom_domain', 'addDomain subdomain', 'addDomain customDomain'],
@@ -42,10 +42,12 @@ const context = await openContext()
 const own = await createWorkspace(context)
 const session = await openSession(context.anonymous, own)
 const cid = `${inlineCid('any')}`
-/** The path of a request; nothing that it names needs to exist, except the agent and the workspace. */
+const webhook = await own.api.post('/v0/webhooks', { url: 'https://hooks.invalid/', events: ['webhook.*'] })
+/** What a path names: some routes look for it before they check the other parameters. */
 const IDS: Record<string, string> = {
   ...{ agentId: (await insertAgent(context, own)).agentId, workspaceId: own.id },
   ...{ network: 'public', cid, skillId: cid, channel: 'telegram' },
+  id: webhook.body.data.id,
   conversationId: '0191f0f0-0000-7000-8000-000000000000',
 }
 
