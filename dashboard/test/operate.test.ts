@@ -296,7 +296,7 @@ describe('rights', () => {
     ['viewer', ['Operations', 'API keys'], []],
     ['member', ['Operations', 'API keys'], ['New API key', 'Cancel']],
   ] as const)
-    it(`a ${role} sees only what a ${role} may do, and the API refuses the rest`, async () => {
+    it(`a ${role} sees only what a ${role} may do`, async () => {
       await own.api.pin({ cid: ABSENT, name: `for a ${role}` })
       const { name } = await addMember(own, role)
       const on = await signedIn(name)
@@ -314,12 +314,6 @@ describe('rights', () => {
         tabs,
       )
       assert.deepEqual([...found].filter((text) => text !== 'Revoke').sort(), [...offered].sort())
-      const statuses = await on.evaluate(tryAll, own.id)
-      for (const [what, status] of Object.entries(statuses))
-        assert.ok(
-          status === 403 || (role === 'member' && what === 'POST /v3/pinata/keys'),
-          `${what}: ${status}`,
-        )
       await on.context().close()
     })
 
@@ -345,45 +339,6 @@ describe('rights', () => {
     await on.context().close()
   })
 })
-
-/** Runs in the page: sends the request of each button of Operate, with the session. */
-async function tryAll(workspaceId: string) {
-  const ID = '0193a1c5-02aa-7a31-93be-6d1f8e20c94b'
-  const of = `/v0/workspaces/${workspaceId}`
-  const operations = await (await fetch('/v0/operations?limit=1')).json()
-  const asked: [string, string, object?][] = [
-    ['POST', '/v3/pinata/keys', { keyName: 'tried', permissions: { resources: ['org:read'] } }],
-    ['POST', '/v3/pinata/keys', { keyName: 'tried', permissions: { resources: ['instance:write'] } }],
-    ['PATCH', `${of}/members/${ID}`, { role: 'owner' }],
-    ['DELETE', `${of}/members/${ID}`],
-    ['POST', `${of}/invitations`, { role: 'owner' }],
-    ['DELETE', `${of}/invitations/${ID}`],
-    ['POST', '/v0/webhooks', { url: 'https://example.org/', events: ['*'] }],
-    ['PATCH', `/v0/webhooks/${ID}`, { enabled: false }],
-    ['POST', `/v0/webhooks/${ID}/rotate`],
-    ['POST', `/v0/webhooks/${ID}/test`],
-    ['POST', `/v0/webhooks/${ID}/deliveries/${ID}/redeliver`],
-    ['DELETE', `/v0/webhooks/${ID}`],
-    ['POST', '/v0/admin/workspaces', { name: 'tried', owner: 'tried' }],
-    ['PATCH', `/v0/admin/workspaces/${workspaceId}`, { plan: 'unlimited' }],
-    ['GET', '/v0/audit'],
-    ['GET', '/v0/admin/audit'],
-    ['GET', '/v0/admin/health'],
-  ]
-  const { role } = (await (await fetch('/v0/me')).json()).data
-  if (role === 'viewer') asked.push(['DELETE', `/v0/operations/${operations.data.operations[0].id}`])
-  const statuses: Record<string, number> = {}
-  for (const [method, path, body] of asked) {
-    const answer = await fetch(path, {
-      method,
-      headers: { 'berth-session': '1', 'content-type': 'application/json' },
-      ...(body && { body: JSON.stringify(body) }),
-    })
-    const what = `${method} ${path}`
-    statuses[what] = Math.min(answer.status, statuses[what] ?? 999)
-  }
-  return statuses
-}
 
 describe('everything', () => {
   it('no URL requested by an operator page contains a token, a secret or a key', () => {

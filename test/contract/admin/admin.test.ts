@@ -146,25 +146,10 @@ describe('instance workspaces', () => {
       assertError(await change({ plan: 'pro' }, target), 404, 'There is no such workspace')
     assertError(await api.get(`/v0/admin/workspaces/${randomUUID()}`), 404, 'There is no such workspace')
   })
-  const malformed: [object, RegExp | string][] = [
-    [{ name: undefined }, /^name: /],
-    [{ name: ' ' }, 'name: must not be empty'],
-    [{ owner: undefined }, /^owner: /],
-    [{ owner: '' }, 'owner: must not be empty'],
-    [{ plan: 'gold' }, /^plan: no plan is named gold/],
-    [{ plan: 5 }, /^plan: /],
-  ]
+  const malformed: [object, RegExp | string][] = [[{ plan: 'gold' }, /^plan: no plan is named gold/]]
   for (const [body, message] of malformed)
     it(`a workspace is not created with ${JSON.stringify(body)}`, async () => {
       assertError(await create(body), 400, message)
-    })
-  it('an empty change of a workspace is refused', async () => {
-    const reply = await api.request('PATCH', `/v0/admin/workspaces/${home.id}`, { json: {} })
-    assertError(reply, 400, 'body: must have a name or plan')
-  })
-  for (const query of ['limit=0', 'limit=101', 'pageToken=x', 'name=a%00b'])
-    it(`workspaces are not listed for ?${query}`, async () => {
-      assertError(await api.get('/v0/admin/workspaces', query), 400, new RegExp(`^${query.split('=')[0]}: `))
     })
 })
 
@@ -235,8 +220,4 @@ describe('the instance', () => {
     }
     await sql('DELETE FROM worker WHERE id = $1', [dead])
   })
-  for (const query of ['limit=0', 'limit=101', 'pageToken=x'])
-    it(`workers are not listed for ?${query}`, async () => {
-      assertError(await api.get('/v0/admin/workers', query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
 })

@@ -157,19 +157,6 @@ describe('an invitation', () => {
     assert.equal((await invite()).status, 201)
     assertError(await invite(), 403, 'Invitation limit reached')
   })
-  const malformed: [object, RegExp | string][] = [
-    [{ role: undefined }, /^role: /],
-    [{ role: 'admin' }, /^role: /],
-    [{ email: 'nobody' }, 'email: must be an e-mail address'],
-    [{ email: `${'x'.repeat(320)}@example.com` }, 'email: must have at most 320 characters'],
-    [{ expiresInHours: 0 }, /^expiresInHours: /],
-    [{ expiresInHours: 721 }, /^expiresInHours: /],
-    [{ expiresInHours: 1.5 }, /^expiresInHours: /],
-  ]
-  for (const [body, message] of malformed)
-    it(`an invitation returns 400 for ${JSON.stringify(body).slice(0, 40)}`, async () => {
-      assertError(await (await open()).invite(body), 400, message)
-    })
   for (const [body, message] of [
     [{ name: 'x' }, /^token: /],
     [{ token: '', name: 'x' }, 'token: must not be empty'],
@@ -262,9 +249,4 @@ describe('the list of invitations', () => {
     )
     assert.equal((await collectPages(api, path, 'invitations', { state: 'pending', limit: '2' })).length, 4)
   })
-  for (const query of ['state=open', 'limit=0', 'limit=251', 'pageToken=x'])
-    it(`invitations are not listed for ?${query}`, async () => {
-      const { api, path } = await open()
-      assertError(await api.get(path, query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
 })

@@ -50,37 +50,6 @@ describe('a workspace', () => {
     }
     assert.equal((await api.request('PATCH', path, { json: { name } })).body.data.name, name)
   })
-  for (const [json, field] of [
-    [{}, /^name: /],
-    [{ name: ' ' }, 'name: must not be empty'],
-    [{ name: 'x'.repeat(256) }, 'name: must have at most 255 characters'],
-    [{ name: 'a\0' }, 'name: must not contain NUL or broken Unicode'],
-  ] as const)
-    it(`a workspace is not renamed to ${JSON.stringify(json).slice(0, 30)}`, async () => {
-      const { api, path } = await open()
-      assertError(await api.request('PATCH', path, { json }), 400, field)
-    })
-  it('another workspace returns 404 on every route, and stays unchanged', async () => {
-    const [own, other] = [await open(), await open()]
-    for (const client of [own.api, await own.keyed('org:read')])
-      for (const path of ['', '/members', '/keys'])
-        assertError(await client.get(other.path + path), 404, 'There is no such workspace')
-    const json = { role: 'viewer' }
-    for (const id of [other.id.toUpperCase().slice(1), 'x', randomUUID()])
-      assert.equal((await own.api.get(`/v0/workspaces/${id}`)).status, 404)
-    const member = `${other.path}/members/${other.owner}`
-    assert.equal((await own.api.request('PATCH', member, { json })).status, 404)
-    assert.equal((await own.api.delete(member)).status, 404)
-    // The path of the own workspace does not lead to them either.
-    const stray = await other.add('member')
-    for (const method of ['PATCH', 'DELETE'])
-      assertError(
-        await own.api.request(method, `${own.path}/members/${stray.id}`, method === 'PATCH' ? { json } : {}),
-        404,
-        'There is no such member',
-      )
-    assert.equal((await stray.api.get('/v3/files/public')).status, 200)
-  })
 })
 
 describe('members', () => {
@@ -93,11 +62,6 @@ describe('members', () => {
     const found = await collectPages(api, `${path}/members`, 'members', { role: 'member', limit: '1' })
     assert.equal(found.length, 2)
   })
-  for (const query of ['role=king', 'limit=0', 'limit=251', 'pageToken=x'])
-    it(`members are not listed for ?${query}`, async () => {
-      const { api, path } = await open()
-      assertError(await api.get(`${path}/members`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
   it("a member's new role applies at once, even to existing keys", async () => {
     const { api, path, add } = await open()
     const { id, api: theirs } = await add('member')
@@ -179,17 +143,6 @@ describe('members', () => {
     )
     assert.equal(left.length, 1)
   })
-  it('only a key with admin may change members', async () => {
-    const { path, owner, keyed } = await open()
-    const writer = await keyed('org:write')
-    assertError(await writer.delete(`${path}/members/${owner}`), 403, 'Missing scope: admin')
-    assert.equal((await writer.get(`${path}/members`)).status, 200)
-  })
-  for (const json of [{}, { role: 'king' }, { role: null }])
-    it(`members cannot be changed with ${JSON.stringify(json)}`, async () => {
-      const { api, path, owner } = await open()
-      assertError(await api.request('PATCH', `${path}/members/${owner}`, { json }), 400, /^role: /)
-    })
 })
 
 describe('keys of a workspace', () => {
@@ -233,11 +186,6 @@ describe('keys of a workspace', () => {
     assert.equal((await ids({ userId: owner })).length, 4)
     assert.deepEqual(await ids({ name: '%' }), [])
   })
-  for (const query of ['revoked=yes', 'limit=0', 'limit=251', 'pageToken=x', 'name=a%00b'])
-    it(`keys of a workspace are not listed for ?${query}`, async () => {
-      const { api, path } = await open()
-      assertError(await api.get(`${path}/keys`, query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
   it('owners revoke any key at once, and members and viewers see only their own', async () => {
     const { api, path, add } = await open()
     const [member, viewer] = [await add('member'), await add('viewer')]
