@@ -7,14 +7,12 @@ import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { assertError, type Client } from '../support/client.ts'
-import { insertAgent } from './agents/rows.ts'
 import { openContext } from './context.ts'
 import { collectPages } from './pages.ts'
 import { startWebProcess } from './web-process.ts'
-import { addMember } from './workspaces/rows.ts'
 
 const context = await openContext()
-const { anonymous, env, sql, workspace } = context
+const { env, sql, workspace } = context
 const PATH = '/v0/webhooks'
 const NONE = 'There is no such webhook'
 const NO_DELIVERY = 'There is no such delivery'
@@ -182,68 +180,6 @@ describe('a webhook', () => {
   })
 })
 
-describe('an invalid webhook', () => {
-  const bad: [object, RegExp | string][] = [
-    [{ url: undefined }, /^url: /],
-    [{ url: 7 }, /^url: /],
-    [{ url: '' }, 'url: must be an https URL'],
-    [{ url: 'hooks.invalid' }, 'url: must be an https URL'],
-    [{ url: 'ftp://hooks.invalid/' }, 'url: must be an https URL'],
-    [{ url: 'http://hooks.invalid/' }, 'url: must be an https URL'],
-    [{ url: `https://hooks.invalid/${'x'.repeat(2048)}` }, 'url: must have at most 2048 characters'],
-    [{ url: 'https://hooks.invalid/\0' }, 'url: must not contain NUL or broken Unicode'],
-    [{ url: 'https://user@hooks.invalid/' }, 'url: must not have a user or password'],
-    [{ url: 'https://:word@hooks.invalid/' }, 'url: must not have a user or password'],
-    [{ url: 'https://hooks.invalid/#part' }, 'url: must not have a fragment'],
-    [{ url: 'https://hooks.invalid:0/' }, 'url: must name a host and a port'],
-    [{ url: 'https://127.0.0.1/' }, 'url: 127.0.0.1 is not on the public internet'],
-    [{ url: 'https://127.1:8443/' }, 'url: 127.0.0.1:8443 is not on the public internet'],
-    [{ url: 'https://169.254.169.254/' }, 'url: 169.254.169.254 is not on the public internet'],
-    [{ url: 'https://[::1]/' }, 'url: [::1] is not on the public internet'],
-    [{ url: 'https://[::ffff:10.0.0.1]/' }, /^url: \[::ffff:a00:1\] is not on the public internet$/],
-    [{ events: undefined }, /^events: /],
-    [{ events: [] }, 'events: must name a type of events'],
-    [{ events: 'file.created' }, /^events: /],
-    [
-      { events: ['*', 'file.eaten'] },
-      'events[1]: must be a type of events, such as `file.created`, `file.*` or `*`',
-    ],
-    [{ events: Array(200).fill('*') }, /^events: /],
-    [{ agentId: 'X' }, 'agentId: must be the id of an agent'],
-    [{ agentId: 7 }, /^agentId: /],
-    [{ groupId: 'x' }, 'groupId: must be the id of a group'],
-  ]
-  for (const [body, message] of bad) {
-    const shown = JSON.stringify({ ...body, ...('url' in body && { url: String(body.url).slice(0, 40) }) })
-    it(`an invalid webhook or change returns 400: ${shown.slice(0, 60)}`, async () => {
-      const { api, create, patch } = await open()
-      assertError(await create(body), 400, message)
-      assert.deepEqual((await api.get(PATH)).body.data.webhooks, [])
-      const [value] = Object.values(body)
-      if (value === undefined) return
-      const { secret: _, ...made } = (await create()).body.data
-      assertError(await patch(made.id, { events: ['*'], ...body }), 400, message)
-      assert.deepEqual((await api.get(`${PATH}/${made.id}`)).body.data, made)
-    })
-  }
-  it('a change of a webhook without a known field returns 400', async () => {
-    const { api, create, patch } = await open()
-    const { id } = (await create()).body.data
-    const message = 'body: must have url, events, agentId, groupId or enabled'
-    assertError(await patch(id, {}), 400, message)
-    assertError(await patch(id, { secret: 'x' }), 400, message)
-    assertError(await api.request('PATCH', `${PATH}/${id}`), 400, /^body: /)
-  })
-  it('a webhook returns 400 if `enabled` is not a boolean', async () => {
-    const { create, patch } = await open()
-    assertError(await patch((await create()).body.data.id, { enabled: 'no' }), 400, /^enabled: /)
-  })
-  for (const query of ['limit=0', 'limit=101', 'limit=x', 'pageToken=x'])
-    it(`the list of webhooks returns 400 for ?${query}`, async () => {
-      assertError(await (await open()).api.get(PATH, query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
-})
-
 describe('deliveries of a webhook', () => {
   it('deliveries are listed in pages, in all states or one, without their bodies', async () => {
     const { api, deliveries, ids } = await openDelivered(undefined, null, 'the target answered 500', null)
@@ -268,11 +204,6 @@ describe('deliveries of a webhook', () => {
     })
     assert.deepEqual((await api.get(`${deliveries}/${ids[0]}`)).body.data, { ...first, body: '{"id":"1"}' })
   })
-  for (const query of ['state=open', 'limit=0', 'limit=251', 'pageToken=x'])
-    it(`the list of deliveries returns 400 for ?${query}`, async () => {
-      const { api, deliveries } = await openDelivered()
-      assertError(await api.get(deliveries, query), 400, new RegExp(`^${query.split('=')[0]}: `))
-    })
   it('a test of a webhook is a separate delivery with an event about the webhook', async () => {
     const { api, id: workspaceId, path, webhook } = await openDelivered()
     const { status, body } = await api.post(`${path}/test`, {})
@@ -311,50 +242,6 @@ describe('deliveries of a webhook', () => {
 })
 
 describe('access to webhooks', () => {
-  const routes = (id: string, delivery: string): [string, string, object?][] => [
-    ['GET', `/${id}`],
-    ['PATCH', `/${id}`, { enabled: false, events: ['*'] }],
-    ['DELETE', `/${id}`],
-    ['POST', `/${id}/rotate`, {}],
-    ['POST', `/${id}/test`, {}],
-    ['GET', `/${id}/deliveries`],
-    ['GET', `/${id}/deliveries/${delivery}`],
-    ['POST', `/${id}/deliveries/${delivery}/redeliver`, {}],
-  ]
-  it('unknown webhooks and those of other workspaces return 404 on every route', async () => {
-    const [own, other] = [await open(), await openDelivered(null)]
-    const before = await sql('SELECT w::text AS text FROM webhook w WHERE id = $1', [other.webhook.id])
-    for (const id of [other.webhook.id, randomUUID(), 'x'])
-      for (const [method, path, json] of routes(id, other.ids[0] ?? ''))
-        assertError(await own.api.request(method, `${PATH}${path}`, { json }), 404, NONE)
-    assert.deepEqual(
-      await sql('SELECT w::text AS text FROM webhook w WHERE id = $1', [other.webhook.id]),
-      before,
-    )
-    assert.equal((await other.api.get(other.deliveries)).body.data.deliveries[0].state, 'delivered')
-  })
-  it('only owners with a key that has `admin` can see a webhook', async () => {
-    const own = await openDelivered(null)
-    const { webhook, ids, keyed } = own
-    const agent = await insertAgent(context, own)
-    const { body } = await agent.gateway.post(`${agent.path}/platform/token`, {})
-    const [member, viewer] = [await addMember(own, 'member'), await addMember(own, 'viewer')]
-    for (const [client, status, message] of [
-      [member.api, 403, 'Workspace permission denied'],
-      [viewer.api, 403, 'Workspace permission denied'],
-      [await keyed('org:write', 'org:files:write', 'org:agents:write'), 403, 'Missing scope: admin'],
-      [agent.gateway, 403, /./],
-      [anonymous.as(body.token), 403, /./],
-      [anonymous, 401, /^Missing Authorization/],
-    ] as const)
-      for (const [method, path, json] of [
-        ['GET', ''] as const,
-        ['POST', '', MADE] as const,
-        ...routes(webhook.id, ids[0] ?? ''),
-      ])
-        assertError(await client.request(method, `${PATH}${path}`, { json }), status, message)
-    assert.deepEqual((await own.api.get(PATH)).body.data.webhooks, [webhook])
-  })
   it('a webhook cannot be created if no secrets key is configured', async () => {
     const { url, running } = await startWebProcess(env, { SECRETS_KEY: '' })
     after(() => running.end('SIGTERM'))
