@@ -6,7 +6,7 @@ import { assertError, type Reply, soon } from '../../support/client.ts'
 import { startDnsServer } from '../../support/dns.ts'
 import { until } from '../../support/processes.ts'
 import { openContext, type Workspace } from '../context.ts'
-import { insertAgent, type RowAgent } from './rows.ts'
+import { insertAgent } from './rows.ts'
 
 const context = await openContext()
 const dns = await startDnsServer(Number(context.env.BERTH_DNS_SERVER?.split(':')[1]))
@@ -141,26 +141,6 @@ describe('invalid domains', () => {
       'customDomain: must not contain "berth"',
     ],
     ['with a reserved name', { subdomain: 'www' }, 'subdomain: is reserved'],
-    ['with a name that resembles an agent’s', { subdomain: 'x1234567' }, 'subdomain: is reserved'],
-    ['with no label', { subdomain: 'a.b' }, /^subdomain: must be one label/],
-    ['with an empty name', { subdomain: '' }, /^subdomain: must be one label/],
-    ['with a long name', { subdomain: 'a'.repeat(64) }, /^subdomain: must be one label/],
-    ['with a number for a name', { subdomain: 7 }, /^subdomain: /],
-    ['with an address', { customDomain: '127.0.0.1' }, 'customDomain: must be a name, not an address'],
-    ['with a single label', { customDomain: 'intranet' }, /^customDomain: must be a domain name/],
-    ['with a local name', { customDomain: 'a.localhost' }, /^customDomain: is a name of this machine/],
-    ['with a URL', { customDomain: 'https://a.example.test' }, /^customDomain: must be a domain name/],
-    ['without a port', { subdomain: 'a1', targetPort: undefined }, /^targetPort: /],
-    [
-      'with a port of the system',
-      { subdomain: 'a1', targetPort: 1024 },
-      'targetPort: must be from 1025 to 65535',
-    ],
-    ['with no port', { subdomain: 'a1', targetPort: 65_536 }, 'targetPort: must be from 1025 to 65535'],
-    ['with a fractional port', { subdomain: 'a1', targetPort: 3000.5 }, /^targetPort: /],
-    ['with the gateway’s port', { subdomain: 'a1', targetPort: 18_789 }, 'targetPort: is reserved'],
-    ['with a text for a port', { subdomain: 'a1', targetPort: '3000' }, /^targetPort: /],
-    ['with protection that is not a boolean', { subdomain: 'a1', protected: 'yes' }, /^protected: /],
   ]
   it('a domain returns 400 with an invalid name, port or protection', async () => {
     const agent = await newAgent()
@@ -242,8 +222,6 @@ describe('custom domains', () => {
     // One workspace's record proves nothing for another.
     await prove(stranger, name)
     assert.equal((await agent.add({ customDomain: name })).body.domain.status, 'pending_ownership')
-    for (const bad of ['', 'localhost', 'berth.example.test', 7])
-      assertError(await agent.challenge(bad), 400, /^customDomain: /)
   })
   it('many may claim a custom domain, and the first to prove it gets it: 409 for all others', async () => {
     const [agent, stranger] = await Promise.all([newAgent(), newAgent(other)])
@@ -329,8 +307,6 @@ describe('existing domains', () => {
         { customDomain: 'a.example.test' },
         'customDomain: cannot be changed: delete the domain and add another',
       ],
-      [{ targetPort: 80 }, 'targetPort: must be from 1025 to 65535'],
-      [{ protected: 1 }, /^protected: /],
     ] as const)
       assertError(await agent.change(domain.id, body), 400, message)
   })
@@ -357,28 +333,6 @@ describe('existing domains', () => {
 })
 
 describe('access to domains', () => {
-  const ask = (agent: RowAgent, api = own.api) => [
-    () => api.get(`${agent.path}/domains`),
-    () => api.post(`${agent.path}/domains`, { subdomain: subdomain(), ...PORT }),
-    () => api.post(`${agent.path}/domains/challenge`, { customDomain: customDomain() }),
-    () => api.put(`${agent.path}/domains/${NO_ID}`, { targetPort: 4000 }),
-    () => api.delete(`${agent.path}/domains/${NO_ID}`),
-    () => api.post(`${agent.path}/domains/${NO_ID}/verify`, undefined),
-  ]
-
-  it("a domain returns 401 without a key, and for strangers' keys and tokens", async () => {
-    const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
-    for (const api of [context.anonymous, other.api, sibling.gateway])
-      for (const call of ask(agent, api)) assert.equal((await call()).status, 401)
-  })
-  it('a domain returns 403 without the scope, and read access allows listing', async () => {
-    const agent = await newAgent()
-    const files = await own.keyed('org:files:write')
-    for (const call of ask(agent, files)) assert.equal((await call()).status, 403)
-    const [list, ...others] = ask(agent, await own.keyed('org:agents:read'))
-    assert.equal((await list?.())?.status, 200)
-    for (const call of others) assert.equal((await call()).status, 403)
-  })
   it('an agent manages its own domains with its gateway token', async () => {
     const agent = await newAgent()
     const { status, body } = await agent.gateway.post(`${agent.path}/domains`, {
@@ -387,9 +341,5 @@ describe('access to domains', () => {
     })
     assert.equal(status, 200)
     assert.equal((await agent.gateway.delete(`${agent.path}/domains/${body.domain.id}`)).status, 200)
-  })
-  it('a domain returns 404 for an unknown agent', async () => {
-    const agent = { ...(await newAgent()), path: '/v0/agents/xzzzzzzz' }
-    for (const call of ask(agent)) assertError(await call(), 404, 'There is no such agent')
   })
 })

@@ -90,67 +90,18 @@ describe('a secret', () => {
     await create('FOREIGN')
     assert.ok(await find(id, other.api))
   })
-  for (const id of ['x', '0191f0f0-0000-7000-8000-000000000000', '%00', '0'.repeat(300)])
-    it(`a secret with the id ${id.slice(0, 12)} returns 404`, async () => {
-      assertError(await api.put(`${SECRETS}/${id}`, { value: 'x' }), 404, NOT_FOUND)
-      assertError(await api.delete(`${SECRETS}/${id}`), 404, NOT_FOUND)
-    })
-  it('a secret needs the agents scope', async () => {
-    const { id } = await create('SCOPED')
-    const [reader, stranger] = [await own.keyed('org:agents:read'), await own.keyed('org:files:write')]
-    assert.equal((await reader.get(SECRETS)).status, 200)
-    assertError(await stranger.get(SECRETS), 403, 'Missing scope: org:agents:read')
-    for (const client of [reader, stranger]) {
-      const requests = [
-        client.post(SECRETS, { name: 'X', value: 'x' }),
-        client.put(`${SECRETS}/${id}`, { value: 'x' }),
-        client.delete(`${SECRETS}/${id}`),
-      ]
-      for (const reply of await Promise.all(requests))
-        assertError(reply, 403, 'Missing scope: org:agents:write')
-    }
-  })
 })
 
 describe('malformed secrets', () => {
-  const NAME = /^name must be a valid environment variable name/
   const malformed: [what: string, body: unknown, message: string | RegExp][] = [
     ['nothing', {}, /^name: /],
     ['no value', { name: 'A' }, /^value: /],
     ['an empty name', { name: '', value: 'x' }, 'name: must not be empty'],
     ['an empty value', { name: 'A', value: '' }, 'value: must not be empty'],
-    ['lower-case letters', { name: 'openai_key', value: 'x' }, NAME],
-    ['a digit first', { name: '1A', value: 'x' }, NAME],
-    ['a hyphen', { name: 'A-B', value: 'x' }, NAME],
-    ['an equals sign', { name: 'A=B', value: 'x' }, NAME],
-    ['a line break', { name: 'A\n', value: 'x' }, NAME],
-    ['a NUL in the name', { name: 'A\0', value: 'x' }, NAME],
-    ['a long name', { name: 'A'.repeat(129), value: 'x' }, NAME],
-    ['a NUL in the value', { name: 'A', value: 'x\0y' }, 'value: must not contain NUL or broken Unicode'],
-    [
-      'half a surrogate pair',
-      { name: 'A', value: '\ud800' },
-      'value: must not contain NUL or broken Unicode',
-    ],
-    ['a long value', { name: 'A', value: 'é'.repeat(16_385) }, 'value: must have at most 32768 bytes'],
-    ['a value that is not text', { name: 'A', value: 1 }, /^value: /],
-    ['another type', { name: 'A', value: 'x', type: 'file' }, 'type: must be secret or variable'],
-    ['no object at all', 'A=x', /^body: /],
   ]
   for (const [what, body, message] of malformed)
     it(`a malformed secret returns 400 for ${what}`, async () =>
       assertError(await api.post(SECRETS, body), 400, message))
-
-  for (const name of ['PATH', 'NODE_OPTIONS', 'LD_PRELOAD', 'OPENCLAW_STATE_DIR', 'AGENT_ID', 'HTTPS_PROXY'])
-    it(`a secret returns 400 for the reserved name ${name}`, async () => {
-      const reply = await api.post(SECRETS, { name, value: 'x' })
-      assertError(reply, 400, `name: ${name} is reserved, the agent's own programs need it`)
-    })
-  it('a malformed change of a secret returns 400', async () => {
-    const { id } = await create('TO_CHANGE')
-    assertError(await api.put(`${SECRETS}/${id}`, { value: '' }), 400, 'value: must not be empty')
-    assertError(await api.put(`${SECRETS}/${id}`, {}), 400, /^value: /)
-  })
   it('a secret may have the longest name and the longest value', async () => {
     const name = 'L'.repeat(128)
     const { id } = await create(name, api, { value: 'é'.repeat(16_384), type: 'variable' })

@@ -128,26 +128,6 @@ describe('templates from a snapshot', () => {
     assertError(await other.api.post(TEMPLATES, body()), 401, /^Invalid, expired or revoked/)
     assertError(await other.api.post(`${TEMPLATES}/validate`, body()), 401, /^Invalid, expired/)
   })
-  const malformed: [object | null, string | RegExp][] = [
-    [null, /^body: /],
-    [{}, /^agentId: /],
-    [body({ snapshotCid: 'nonsense' }), /^snapshotCid: not a CID/],
-    [body({ slug: 'Not A Slug' }), 'slug: must have lower-case letters, digits and single hyphens only'],
-    [body({ slugOverride: '-x' }), /^slugOverride: must have/],
-    [body({ slug: 'x'.repeat(101) }), 'slug: must have at most 100 characters'],
-    [body({ name: ' ' }), 'name: must not be empty'],
-    [body({ name: 'x'.repeat(101) }), /^name: must have at most/],
-    [body({ description: '' }), 'description: must not be empty'],
-    [body({ description: 'x'.repeat(10_001) }), /^description: must have at most/],
-    [body({ category: 'x'.repeat(101) }), /^category: /],
-    [body({ tags: Array(11).fill('x') }), 'tags: must have at most 10 items'],
-    [body({ tags: [''] }), 'tags[0]: must not be empty'],
-    [body({ authorUrl: 'javascript:alert(1)' }), 'authorUrl: must be an http or https address'],
-  ]
-  for (const [input, message] of malformed)
-    it(`a template from a snapshot returns 400 for ${JSON.stringify(input).slice(0, 60)}`, async () => {
-      assertError(await api.post(TEMPLATES, input), 400, message)
-    })
   it('a template from a snapshot returns 400 without a description', async () => {
     await snapshot()
     const reply = await api.post(TEMPLATES, body({ description: undefined }))

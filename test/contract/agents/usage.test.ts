@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { insertAgentRow } from '../../support/agent-row.ts'
-import { assertError } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { AGENT_ONLY } from './rows.ts'
 
 const USAGE = '/v0/agents/usage'
 const context = await openContext()
-const { sql, anonymous, workspace } = context
-const { api, id: workspaceId, keyed } = await workspace()
+const { sql, workspace } = context
+const { api, id: workspaceId } = await workspace()
 
 /** An agent whose memory was measured this many seconds ago. */
 async function measured(ofWorkspace: string, status: string, memoryBytes: number, secondsAgo = 0) {
@@ -50,16 +48,5 @@ describe('current usage of agents', () => {
       [second.agentId],
     )
     assert.equal(next.headers.get('next-page-token'), null)
-  })
-  it("current usage needs a key that may read agents, and rejects an agent's token", async () => {
-    const { gatewayToken } = await measured(workspaceId, 'running', 5)
-    assertError(await anonymous.get(USAGE), 401, /^Missing Authorization header/)
-    assertError(await (await keyed('org:files:read')).get(USAGE), 403, 'Missing scope: org:agents:read')
-    assertError(await anonymous.as(gatewayToken).get(USAGE), 403, AGENT_ONLY)
-    assert.equal((await (await keyed('org:agents:read')).get(USAGE)).status, 200)
-  })
-  it('an invalid page of current usage returns 400', async () => {
-    assertError(await api.get(USAGE, { limit: '1001' }), 400, 'limit: must be at most 1000')
-    assertError(await api.get(USAGE, { pageToken: 'x' }), 400, /^pageToken/)
   })
 })

@@ -109,8 +109,6 @@ describe('the config', () => {
   for (const path of ['nowhere', 'agents.nowhere.at.all', '..'])
     it(`the schema of the config returns 404 at ${path}`, async () =>
       assertError(await api.get(`${CONFIG}/schema`, { path }), 404, 'The config has no such key'))
-  it('the schema of the config returns 400 for a path that is too long', async () =>
-    assertError(await api.get(`${CONFIG}/schema`, { path: 'a'.repeat(1001) }), 400, /path/))
   it('the config of an agent is returned as text, with its secrets redacted', async () => {
     const { gateway } = await config()
     assert.equal(gateway.auth.token, REDACTED)

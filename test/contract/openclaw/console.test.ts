@@ -75,9 +75,6 @@ describe('a command', () => {
     ['nothing', undefined],
     ['an empty string', ''],
     ['spaces', ' \n'],
-    ['not a string', 1],
-    ['a NUL', 'echo a\0b'],
-    ['more than 64 KiB', `echo ${'a'.repeat(65_536)}`],
   ]) {
     it(`a command is refused if it is ${what}`, async () => {
       const reply = await exec(command)
@@ -99,9 +96,6 @@ describe('a command', () => {
   for (const [what, cwd, why] of [
     ['does not exist', '/home/node/clawd/nowhere', 'there is no such folder'],
     ['is a file', '/home/node/clawd/.gitignore', 'not a folder'],
-    ['is empty', '', 'must not be empty'],
-    ['is not a string', 7, 'must be text'],
-    ['has a NUL', 'a\0b', 'must not contain NUL'],
   ]) {
     it(`a command is refused if its folder ${what}`, async () => {
       const reply = await exec('true', { cwd })
@@ -112,10 +106,6 @@ describe('a command', () => {
   it('the refusal of a folder names its field once [report: error texts]', async () => {
     const reply = await exec('true', { cwd: 'nowhere' })
     assert.equal(detail(reply), 'cwd: there is no such folder')
-  })
-  it('a command needs a key with write access', async () => {
-    const reader = await (await workspace()).keyed('org:files:write')
-    assert.equal((await exec('true', {}, reader)).status, 403)
   })
   it('a command is refused if the agent is not running', async () => {
     const own = await workspace()

@@ -155,8 +155,6 @@ describe('a message', () => {
   for (const [what, text] of [
     ['nothing', undefined],
     ['an empty string', ''],
-    ['not a string', 1],
-    ['more than 64 KiB', 'a'.repeat(65_537)],
   ])
     it(`a message is refused if it is ${what}`, async () => {
       const reply = await shared.post(`${ALL}/${randomUUID()}/messages`, { text })

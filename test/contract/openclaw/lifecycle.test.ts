@@ -28,8 +28,7 @@ const standIns = async (plan = 'unlimited', version: string = STAND_IN.good) => 
   await useStandIn(context, own, { version })
   return own
 }
-const { api, keyed } = await standIns()
-const other = await workspace()
+const { api } = await standIns()
 
 describe('creating an agent', () => {
   const malformed: [object | string | null, string | RegExp][] = [
@@ -38,37 +37,8 @@ describe('creating an agent', () => {
     [{ name: ' \t ' }, 'name: must not be empty'],
     [{ name: null }, /^name: /],
     [{ name: 7 }, /^name: /],
-    ...[
-      'a\nb',
-      'a\rb',
-      'a\0b',
-      'a\u001bb',
-      'a\u0085b',
-      'a\u2028b',
-      'a\u202eb',
-      'a<b',
-      'a>b',
-      'a"b',
-      'a`b',
-      'a\\b',
-    ].map((name): [object, RegExp] => [{ name }, /^name: must not contain /]),
-    [{ name: 'a\ud800b' }, 'name: must not contain NUL or broken Unicode'],
-    [{ name: 'a', description: 'x'.repeat(10_001) }, 'description: must have at most 10000 characters'],
-    [{ name: 'a', vibe: 'x'.repeat(201) }, 'vibe: must have at most 200 characters'],
-    [{ name: 'a', emoji: 'x'.repeat(33) }, 'emoji: must have at most 32 characters'],
-    [{ name: 'a', engine: 'hermes' }, 'engine: must be openclaw'],
-    [{ name: 'a', secretIds: 'all' }, /^secretIds: /],
-    [{ name: 'a', secretIds: Array(101).fill('x') }, /^secretIds: /],
-    [{ name: 'a', skillCids: '@owner/skill' }, /^skillCids: /],
-    [{ name: 'a', skillCids: Array(11).fill('@owner/skill') }, 'skillCids: must have at most 10 items'],
-    [{ name: 'a', skillCids: ['no skill at all'] }, /^skillCids: not a CID/],
-    [{ name: 'a', templateId: 7 }, /^templateId: /],
-    [{ name: 'a', channels: { telegram: { botToken: 'x' } } }, /^channels\.telegram\.botToken: /],
-    [{ name: 'a', channels: { signal: {} } }, /^channels: /],
+    ...['a\nb', 'a<b', 'a\\b'].map((name): [object, RegExp] => [{ name }, /^name: must not contain /]),
     [{ name: 'a', channels: { slack: { botToken: 'xoxb-1' } } }, 'appToken is required (string)'],
-    [[], /^body: /],
-    ['name', /^body: /],
-    [null, /^body: /],
   ]
   for (const [body, message] of malformed) {
     it(`creating an agent returns 400 for ${JSON.stringify(body).slice(0, 50)}`, async () => {
@@ -105,16 +75,6 @@ describe('creating an agent', () => {
     }
     assertError(await api.post(AGENTS, { name: 'a', secretIds: ids }), 409, 'Conflicting secrets')
     assert.deepEqual((await api.get(AGENTS)).body.agents, [])
-  })
-  it('creating an agent needs the agents scope', async () => {
-    assertError(
-      await (await keyed('org:agents:read')).post(AGENTS, { name: 'a' }),
-      403,
-      'Missing scope: org:agents:write',
-    )
-    const stranger = await keyed('org:files:write')
-    assertError(await stranger.post(AGENTS, { name: 'a' }), 403, 'Missing scope: org:agents:write')
-    assertError(await stranger.get(AGENTS), 403, 'Missing scope: org:agents:read')
   })
   it("creating agents concurrently stops at the plan's limit", {
     timeout: 600_000,
@@ -264,16 +224,6 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       assert.equal(body.scripts.build.state, 'not_configured')
       assert.ok(body.disk.usedBytes > 0 && body.disk.usedBytes < body.disk.limitBytes)
     }
-  })
-  it('an agent of another workspace returns 401', async () => {
-    for (const suffix of ['', '/status', '/available-agent-versions', '/update']) {
-      assertError(await other.api.get(`${path}${suffix}`), 401, /./)
-      assertError(await api.get(`${AGENTS}/xzzzzzzz${suffix}`), 404, NO_AGENT)
-    }
-    assertError(await other.api.post(`${path}/restart`, {}), 401, /./)
-    assertError(await other.api.delete(path), 401, /./)
-    assertError(await gateway.delete(path), 403, /./)
-    assert.deepEqual((await other.api.get(AGENTS)).body.agents, [])
   })
   it('an agent lists the versions that it can run', async () => {
     const { body } = await api.get(`${path}/available-agent-versions`)

@@ -5,14 +5,13 @@ import { after, describe, it } from 'node:test'
 import { WebSocket } from 'ws'
 import { GATEWAY_PORT } from '../../../agentd/protocol.ts'
 import { AgentHost } from '../../support/agent-host.ts'
-import { assertError } from '../../support/client.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedStandIn, whenReady } from './context.ts'
 
 const context = await openContext()
-const { anonymous, workspace } = context
+const { workspace } = context
 const own = await workspace()
 
 describe('path routes', () => {
@@ -58,67 +57,12 @@ describe('path routes', () => {
     const [a, b] = await list()
     assert.equal(a.port, b.port)
   })
-  it('invalid path routes return 400, and change nothing', async () => {
-    const { list, set } = await rowRoutes()
-    const good = { port: 3000, pathPrefix: '/good' }
-    await set([good])
-    const letters = 'must begin with / and have only letters, digits, - and _ between slashes'
-    const cases: [mappings: unknown, message: string | RegExp][] = [
-      [undefined, /^mappings: /],
-      [{}, /^mappings: /],
-      [[7], /^mappings\[0\]: /],
-      [[{ pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
-      [[good, { port: 1024, pathPrefix: '/a' }], 'mappings[1].port: must be from 1025 to 65535'],
-      [[{ port: 65_536, pathPrefix: '/a' }], 'mappings[0].port: must be from 1025 to 65535'],
-      [[{ port: 18_789, pathPrefix: '/a' }], 'mappings[0].port: is reserved'],
-      [[{ port: 7700, pathPrefix: '/a' }], 'mappings[0].port: is reserved'],
-      [[{ port: '3000', pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
-      [[{ port: 3000.5, pathPrefix: '/a' }], /^mappings\[0\]\.port: /],
-      [[{ port: 3000 }], /^mappings\[0\]\.pathPrefix: /],
-      ...['', 'a', '/a b', '/a.b', '/ä', '//', '/a//b', '/a/../b', '/%61', '/a?b'].map(
-        (pathPrefix): [unknown, string] => [
-          [{ port: 3000, pathPrefix }],
-          `mappings[0].pathPrefix: ${letters}`,
-        ],
-      ),
-      [[{ port: 3000, pathPrefix: `/${'a'.repeat(200)}` }], /^mappings\[0\]\.pathPrefix: must have at most/],
-      ...['/v0', '/chat', '/config', '/v0/x', '/chat/', '/config/a'].map((pathPrefix): [unknown, string] => [
-        [{ port: 3000, pathPrefix }],
-        'mappings[0].pathPrefix: /v0, /chat, /config are reserved',
-      ]),
-      [[{ ...good, protected: 'yes' }], /^mappings\[0\]\.protected: /],
-      [[good, { ...good, port: 3001 }], 'mappings[1].pathPrefix: is the same as in mappings[0]'],
-      [[good, { port: 3001, pathPrefix: '/good/' }], 'mappings[1].pathPrefix: is the same as in mappings[0]'],
-      [
-        Array.from({ length: 11 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` })),
-        'mappings: must have at most 10 items',
-      ],
-    ]
-    for (const [mappings, message] of cases) {
-      const reply = await set(mappings)
-      assert.equal(reply.status, 400, JSON.stringify(mappings))
-      assertError(reply, 400, message)
-    }
-    assert.deepEqual(await list(), [{ ...good, protected: false }])
+  it('an agent may have ten path routes, and paths that only begin like reserved ones', async () => {
+    const { set } = await rowRoutes()
     const ten = Array.from({ length: 10 }, (_, i) => ({ port: 3000, pathPrefix: `/a${i}` }))
     assert.equal((await set(ten)).status, 200)
     for (const near of ['/v0x', '/chats', '/configs', '/v1'])
       assert.equal((await set([{ port: 3000, pathPrefix: near }])).status, 200, near)
-  })
-  it('path routes are read with read access, and replaced with write access or by the agent', async () => {
-    const { agent, path } = await rowRoutes()
-    const foreign = (await workspace()).api
-    for (const api of [anonymous, foreign]) {
-      assert.equal((await api.get(path)).status, 401)
-      assert.equal((await api.put(path, { mappings: [] })).status, 401)
-    }
-    const reader = await own.keyed('org:agents:read')
-    assert.equal((await reader.get(path)).status, 200)
-    assert.equal((await reader.put(path, { mappings: [] })).status, 403)
-    assert.equal((await agent.gateway.put(path, { mappings: [] })).status, 200)
-    const missing = '/v0/agents/xzzzzzzz/port-forwarding'
-    assertError(await own.api.get(missing), 404, 'There is no such agent')
-    assertError(await own.api.put(missing, { mappings: [] }), 404, 'There is no such agent')
   })
   it('path routes are deleted with their agent', async () => {
     const { agent, set } = await rowRoutes()

@@ -129,23 +129,13 @@ describe('a task', () => {
   })
   for (const [what, bad] of [
     ['no name', { name: undefined }],
-    ['an empty name', { name: ' ' }],
     ['no schedule', { schedule: undefined }],
     ['no payload', { payload: undefined }],
     ['an unknown schedule', { schedule: { kind: 'sometimes' } }],
-    ['an invalid time', { schedule: { kind: 'at', at: 'tomorrow' } }],
     ['a time in the past', { schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }],
-    ['less than a minute', { schedule: { kind: 'every', everyMs: 59_999 } }],
-    ['six fields', { schedule: { kind: 'cron', expr: '0 0 9 * * *' } }],
     ['a field that is out of range', { schedule: { kind: 'cron', expr: '99 * * * *' } }],
     ['a day that never comes', { schedule: { kind: 'cron', expr: '0 0 31 2 *' } }],
-    ['an unknown time zone', { schedule: { ...DAILY, tz: 'Mars/Olympus' } }],
-    ['a payload without text', { payload: { kind: 'agentTurn' } }],
-    ['a payload of two texts', { payload: { kind: 'agentTurn', text: 'a', message: 'b' } }],
-    ['an unknown payload', { payload: { kind: 'dance', text: 'a' } }],
     ['a turn in the main session', { sessionTarget: 'main' }],
-    ['an unknown wake mode', { wakeMode: 'later' }],
-    ['an unknown delivery', { delivery: { mode: 'pigeon' } }],
     ['a webhook to nowhere', { delivery: { mode: 'webhook', to: 'nowhere' } }],
   ] as const)
     it(`a task is refused with ${what}`, async () => {
@@ -176,12 +166,7 @@ describe('changing a task', () => {
   })
   it('changing a task refuses malformed fields, and an empty change', async () => {
     const { id } = await create()
-    for (const bad of [
-      {},
-      { name: '' },
-      { schedule: { kind: 'every', everyMs: 1 } },
-      { schedule: { kind: 'cron', expr: '99 * * * *' } },
-    ])
+    for (const bad of [{}, { schedule: { kind: 'cron', expr: '99 * * * *' } }])
       assertError(await shared.put(at(id), bad), 400, INVALID)
     assert.equal((await shared.get(at(id))).body.schedule.expr, DAILY.expr)
   })
