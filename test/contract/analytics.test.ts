@@ -40,8 +40,6 @@ const insert = (id: string, day: string, cid: string, requests: number, bytes: n
     [id, day, cid, `${requests}`, `${bytes}`],
   )
 
-const open = await newGateway()
-
 describe('gateway analytics', () => {
   it('gateway analytics count requests and bytes by content, name, program and page', async () => {
     const gateway = await newGateway()
@@ -172,33 +170,6 @@ describe('gateway analytics', () => {
     const olderSeries = await api.get('/v3/ipfs/gateway_analytics_time_series', { ...query, by: 'day' })
     assert.deepEqual(olderSeries.body.data, await series(gateway))
   })
-
-  it('gateway analytics need the analytics scope', async () => {
-    const gateway_domain = nameOf(await newGateway())
-    const reader = await mine.keyed('org:analytics:read')
-    const stranger = await mine.keyed('org:gateways:write')
-    assert.equal((await reader.get(SERIES, { gateway_domain })).status, 200)
-    assertError(await stranger.get(SERIES, { gateway_domain }), 403, 'Missing scope: org:analytics:read')
-  })
-
-  const malformed: [string, Query, RegExp][] = [
-    ['no gateway', { by: 'cid' }, /^gateway_domain: is required/],
-    ['nothing to group by', { gateway_domain: 'abc' }, /^by: /],
-    ['an address to group by', { gateway_domain: 'abc', by: 'ip' }, /^by: must be cid/],
-    ['an invalid year', { gateway_domain: 'abc', by: 'cid', start_date: '0000-01-01' }, /^start_date: /],
-    ['an invalid day', { gateway_domain: 'abc', by: 'cid', start_date: '2026-02-30' }, /^start_date: /],
-    ['an invalid CID', { gateway_domain: nameOf(open), by: 'cid', cid: 'x' }, /^cid: not a CID/],
-    [
-      'an invalid status',
-      { gateway_domain: 'abc', by: 'cid', http_status_code: '999' },
-      /^http_status_code: /,
-    ],
-    ['too many items', { gateway_domain: 'abc', by: 'cid', limit: '1001' }, /^limit: must be at most 1000/],
-    ['another order', { gateway_domain: 'abc', by: 'cid', sort_by: 'bytes' }, /^sort_by: must be requests/],
-  ]
-  for (const [what, query, message] of malformed)
-    it(`gateway analytics return 400 with ${what}`, async () =>
-      assertError(await api.get(TOP, query), 400, message))
 })
 
 describe('analytics of stopped web processes', () => {

@@ -11,9 +11,9 @@ import { openContext } from './context.ts'
 import { NETWORKS } from './stored.ts'
 import { file, type Part, send, upload } from './upload-form.ts'
 
-const { anonymous, workspace } = await openContext()
+const { workspace } = await openContext()
 const own = await workspace()
-const { api, keyed } = own
+const { api } = own
 const MIB = 1_048_576
 const HOSTILE = '<img src=x onerror=alert(1)>'
 
@@ -92,14 +92,6 @@ describe('folder entries', () => {
     assertError(await entriesOf('private', id, { path: 'a\0' }), 400, /^path: /)
     assertError(await entriesOf('public', id), 404, 'There is no such file')
     assertError(await entriesOf('private', 'x'), 404, 'There is no such file')
-  })
-  it('folder entries need a key of the workspace that may read files', async () => {
-    const { id } = await folder('private')
-    assert.equal((await entriesOf('private', id, {}, await keyed('org:files:read'))).status, 200)
-    const other = await keyed('org:groups:read')
-    assertError(await entriesOf('private', id, {}, other), 403, /^Missing scope: org:files:read/)
-    assertError(await entriesOf('private', id, {}, (await workspace()).api), 404, 'There is no such file')
-    assert.equal((await entriesOf('private', id, {}, anonymous)).status, 401)
   })
   it('a folder of 20,000 names for one and the same folder is listed up to its last page', async () => {
     const { root, blocks } = await hollowDirectory(20_000, 3)

@@ -12,7 +12,6 @@ const UNKNOWN = 'network: must be public or private'
 
 const { isPinned, workspace } = await openContext()
 const { api } = await workspace()
-const other = await workspace()
 
 for (const network of NETWORKS) {
   const FILES = `/v3/files/${network}`
@@ -29,12 +28,6 @@ for (const network of NETWORKS) {
       assert.deepEqual(list, [data])
       assertError(await api.get(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
       assertError(await api.delete(`/v3/files/${elsewhere}/${file.id}`), 404, NOT_FOUND)
-    })
-    it(`a ${network} file of another workspace returns 404`, async () => {
-      assertError(await other.api.get(path), 404, NOT_FOUND)
-      assertError(await other.api.delete(path), 404, NOT_FOUND)
-      assert.deepEqual((await other.api.get(FILES)).body.data.files, [])
-      assert.equal((await api.get(path)).status, 200)
     })
     it(`deleting a ${network} file keeps a file with the same content on the other network`, async () => {
       const doomed = await store(api, network, 'deleted on one network')

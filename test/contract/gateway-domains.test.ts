@@ -15,7 +15,6 @@ import { store } from './stored.ts'
 import { startWebProcess } from './web-process.ts'
 
 const GATEWAYS = '/v3/gateways'
-const NO_ID = '0191f0f0-0000-7000-8000-000000000000'
 const NO_DOMAIN = 'The gateway has no such domain'
 const TAKEN = 'This domain is already registered and verified'
 
@@ -199,34 +198,4 @@ describe('a custom domain of a gateway', () => {
     const gateway = await newGateway(await context.workspace('free'))
     assertError(await gateway.add(newName()), 403, 'Custom domains are not part of the free plan')
   })
-
-  it("a custom domain of another workspace's gateway returns 404", async () => {
-    const gateway = await newGateway()
-    const { custom_domain_id: id } = await gateway.proven()
-    const stranger = here(other)
-    assertError(await stranger.post(gateway.path, { domain: newName() }), 404, 'There is no such gateway')
-    for (const reply of [
-      await stranger.get(`${gateway.path}/${id}`),
-      await stranger.post(`${gateway.path}/${id}/verify`, undefined),
-      await stranger.delete(`${gateway.path}/${id}`),
-      await gateway.api.get(`${gateway.path}/${NO_ID}`),
-      await gateway.api.get(`${GATEWAYS}/${NO_ID}/custom_domain/${id}`),
-    ])
-      assertError(reply, 404, NO_DOMAIN)
-    assert.equal((await gateway.api.get(`${gateway.path}/${id}`)).status, 200)
-  })
-
-  const malformed: [object, string | RegExp][] = [
-    [{}, 'domain: is required'],
-    [{ domain: '127.0.0.1' }, 'domain: must be a name, not an address'],
-    [{ domain: 'files' }, /^domain: must be a domain name/],
-    [{ domain: 'a.gateway.localhost' }, /^domain: /],
-    [{ domain: 'my-pinata.example.test' }, 'domain: must not contain "pinata"'],
-    [{ domain: 7 }, /^domain: /],
-  ]
-  for (const [body, message] of malformed)
-    it(`a custom domain of a gateway returns 400 for ${JSON.stringify(body)}`, async () => {
-      const { api, path } = await newGateway()
-      assertError(await api.post(path, body), 400, message)
-    })
 })

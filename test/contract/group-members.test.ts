@@ -10,7 +10,7 @@ const NO_FILE = 'There is no such file'
 const NOBODY = '0191f0f0-0000-7000-8000-000000000000'
 
 const { workspace } = await openContext()
-const { api, keyed } = await workspace()
+const { api } = await workspace()
 const other = await workspace()
 const createGroup = async (network: Network, client = api): Promise<string> =>
   (await client.post(`/v3/groups/${network}`, { name: 'group' })).body.data.id
@@ -107,11 +107,6 @@ for (const network of NETWORKS) {
         assertError(await remove(groupId, fileId), 404, message)
       })
     }
-    it(`membership of ${network} groups needs the groups scope`, async () => {
-      const client = await keyed('org:groups:read', 'org:files:write')
-      assertError(await add(group, file, client), 403, 'Missing scope: org:groups:write')
-      assertError(await remove(group, file, client), 403, 'Missing scope: org:groups:write')
-    })
     it(`deleting a ${network} group ends its memberships`, async () => {
       const [doomed, member] = [await createGroup(network), await createFile()]
       await add(doomed, member)

@@ -1,12 +1,11 @@
 /** `GET /v0/ipfs/node`: the identity and addresses of the IPFS node. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { assertError } from '../support/client.ts'
 import { stackKind } from '../support/stack.ts'
 import { openContext } from './context.ts'
 
 const { workspace } = await openContext()
-const { api, keyed } = await workspace()
+const { api } = await workspace()
 
 describe('the IPFS node', () => {
   it('the IPFS node route returns its identity', async () => {
@@ -21,10 +20,5 @@ describe('the IPFS node', () => {
     assert.match(peer_id, /^12D3KooW/)
     assert.ok(addresses.length > 0)
     for (const address of addresses) assert.ok(address.endsWith(`/p2p/${peer_id}`), address)
-  })
-  it('the IPFS node route needs the scope to read files', async () => {
-    assert.equal((await (await keyed('org:files:read')).get('/v0/ipfs/node')).status, 200)
-    const groups = await keyed('org:groups:read')
-    assertError(await groups.get('/v0/ipfs/node'), 403, 'Missing scope: org:files:read')
   })
 })

@@ -91,13 +91,6 @@ describe('a signature', () => {
     assertError(await api.post(pathOf(cid, 'private'), newSigned()), 404, refusal)
     assertError(await other.api.post(pathOf(cid), newSigned()), 404, refusal)
   })
-  it('a signature returns 404 for another workspace', async () => {
-    const cid = await newFile()
-    await api.post(pathOf(cid), newSigned())
-    for (const reply of [await other.api.get(pathOf(cid)), await other.api.delete(pathOf(cid))])
-      assertError(reply, 404, 'cid: has no signature')
-    assert.equal((await api.get(pathOf(cid))).status, 200)
-  })
   it('a signature stays when its file is deleted', async () => {
     const { id, cid } = await store(api, 'public', randomUUID())
     await api.post(pathOf(cid), newSigned())
@@ -109,28 +102,7 @@ describe('a signature', () => {
     ])
     assert.equal(rows.length, 1)
   })
-  it('a signature needs the file scopes', async () => {
-    const cid = await newFile()
-    const reader = await mine.keyed('org:files:read')
-    assertError(await reader.post(pathOf(cid), newSigned()), 403, 'Missing scope: org:files:write')
-    assertError(await reader.get(pathOf(cid)), 404, 'cid: has no signature')
-    const stranger = await mine.keyed('org:groups:write')
-    assertError(await stranger.get(pathOf(cid)), 403, 'Missing scope: org:files:read')
-  })
 
-  const malformed: [string, object | null, RegExp][] = [
-    ['no address', { signature: hex(65) }, /^address: /],
-    ['no signature', { address: hex(20) }, /^signature: /],
-    ['a short signature', { ...newSigned(), signature: hex(63) }, /^signature: must be 0x and/],
-    ['half a byte', { ...newSigned(), signature: `${hex(65)}0` }, /^signature: must be 0x and/],
-    ['a signature of many kilobytes', { ...newSigned(), signature: hex(2049) }, /^signature: must be 0x and/],
-    ['a signature in base64', { ...newSigned(), signature: 'AAAA' }, /^signature: must be 0x and/],
-    ['a long address', { ...newSigned(), address: hex(21) }, /^address: must be 0x and/],
-    ['no body', null, /^body: /],
-  ]
-  for (const [what, body, message] of malformed)
-    it(`a signature returns 400 with ${what}`, async () =>
-      assertError(await api.post(pathOf(await newFile()), body), 400, message))
   it('a signature returns 400 for an invalid CID or network', async () => {
     assertError(await api.post(pathOf('x'), newSigned()), 400, /^cid: not a CID/)
     assertError(

@@ -278,24 +278,10 @@ describe('invalid signed URLs', () => {
 })
 
 describe('signing a URL', () => {
-  const refused: Record<string, [object, string | RegExp]> = {
-    'no time': [{ expires: undefined }, /^expires: /],
-    'zero seconds': [{ expires: 0 }, 'expires: must be at least 1'],
-    'more than a year': [{ expires: 31_536_001 }, 'expires: must be at most 31536000'],
-    'a time in the past': [{ date: 1000 }, 'expires: is over already: date and expires are in the past'],
-    milliseconds: [{ date: Date.now() * 1000 }, 'date: must be Unix time in seconds'],
-    'another network': [{ network: 'x' }, 'network: must be public or private'],
-    'no types at all': [{ allow_mime_types: [] }, 'allow_mime_types: must not be empty'],
-    'an invalid type': [{ allow_mime_types: ['png'] }, /^allow_mime_types\[0\]: must be as image\/png/],
-    'a size of zero': [{ max_file_size: 0 }, 'max_file_size: must be at least 1'],
-    'a value that is not text': [{ keyvalues: { a: 1 } }, /^keyvalues\.a: /],
-    'a malformed group id': [{ group_id: 'x' }, 'group_id: must be a UUID'],
-  }
-  for (const [what, [fields, message]] of Object.entries(refused)) {
-    it(`signing a URL for ${what} returns 400`, async () => {
-      assertError(await api.post(SIGN, { expires: 60, ...fields }), 400, message)
-    })
-  }
+  it('signing a URL for a time in the past returns 400', async () => {
+    const message = 'expires: is over already: date and expires are in the past'
+    assertError(await api.post(SIGN, { date: 1000, expires: 60 }), 400, message)
+  })
   it('signing a URL for a group of another workspace returns 404', async () => {
     const theirs = (await (await workspace()).api.post('/v3/groups/public', { name: 'x' })).body.data.id
     const body = { expires: 60, network: 'public', group_id: theirs }

@@ -154,25 +154,12 @@ describe('a swap', () => {
   })
 
   const a = inlineCid('a')
-  const bad: [string, unknown, string | RegExp][] = [
-    [pathOf('x'), { swap_cid: `${a}` }, /^cid: not a CID/],
-    [pathOf('%00'), { swap_cid: `${a}` }, /^cid: not a CID/],
-    [pathOf(a, 'other'), { swap_cid: `${a}` }, 'network: must be public or private'],
-    [pathOf(a), { swap_cid: 'x' }, /^swap_cid: not a CID/],
-    [pathOf(a), { swapCid: '' }, /^swap_cid: not a CID/],
-    [pathOf(a), { swap_cid: null }, /^swap_cid: /],
-    [pathOf(a), { swap_cid: [`${a}`] }, /^swap_cid: /],
-    [
-      pathOf(a),
-      { swap_cid: `${inlineCid('b')}`, swapCid: `${inlineCid('c')}` },
-      /^swapCid: says another CID/,
-    ],
-    [pathOf(a), {}, 'swap_cid: is required'],
-    [pathOf(a), [], /^body: /],
-  ]
-  for (const [path, body, message] of bad)
-    it(`a swap returns 400 for ${path.slice(10, 30)} ${JSON.stringify(body).slice(0, 30)}`, async () =>
-      assertError(await api.put(path, body), 400, message))
+  it('a swap returns 400 for other/swap/bafkqaalb {"swap_cid":"bafkqaalb"}', async () =>
+    assertError(
+      await api.put(pathOf(a, 'other'), { swap_cid: `${a}` }),
+      400,
+      'network: must be public or private',
+    ))
   it('a swap to a CID that Berth cannot keep returns 400 [report: impossible content]', async () => {
     const swap_cid = `${inlineCid('x'.repeat(200))}`
     assertError(await api.put(pathOf(a), { swap_cid }), 400, /^swap_cid: an identity CID of 200 bytes is/)
@@ -196,13 +183,6 @@ describe('removing a swap', () => {
     const replies = await Promise.all([1, 2, 3].map(() => api.delete(pathOf(a))))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 404, 404])
     assert.deepEqual(await mapped(a), [null, `${b}`])
-  })
-  it('removing a swap of another workspace returns 404', async () => {
-    const [a, b] = [await newFile(), await newFile()]
-    await swap(a, b)
-    assertError(await other.api.delete(pathOf(a)), 404, 'CID is not swapped')
-    assertError(await api.delete(pathOf(a, 'private')), 404, 'CID is not swapped')
-    assert.deepEqual(await mapped(a), [`${b}`])
   })
 })
 

@@ -81,11 +81,4 @@ describe('usage', () => {
     const { data } = (await free.api.get('/v3/usage')).body
     assert.deepEqual([data.plan, data.limit_bytes, data.max_file_bytes], ['free', 2 ** 30, 2 ** 30])
   })
-
-  it('usage needs the scope to read files', async () => {
-    const client = await keyed('org:groups:write')
-    for (const path of ['/v3/usage', ...DATA.map((prefix) => `${prefix}/userPinnedDataTotal`)])
-      assertError(await client.get(path), 403, 'Missing scope: org:files:read')
-    assert.equal((await (await keyed('org:files:read')).get('/v3/usage')).status, 200)
-  })
 })
