@@ -70,7 +70,7 @@ export class FakeControl {
     this.left -= need.usd
     const id = crypto.randomUUID()
     this.#leases.set(id, { usd: need.usd, seq: 0 })
-    return { lease: { id, ...need, requests: 1000, requestsForMs: 60_000, endsInMs: 3_600_000 } }
+    return { lease: { id, ...need, requests: 10_000, requestsForMs: 60_000, endsInMs: 3_600_000 } }
   }
 
   #sync({ leases, keys }: SyncRequest): SyncAnswer {
@@ -156,5 +156,5 @@ export async function startModelGateway(
       ...init,
       headers: { authorization: `Bearer ${VIRTUAL_KEY}`, ...init.headers },
     })
-  return { url, port: proxy.port, post, control, requests, ledger, registry, proxy }
+  return { url, port: proxy.port, model: `http://127.0.0.1:${model}`, post, control, requests }
 }
