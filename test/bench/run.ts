@@ -21,6 +21,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   gateway: ['servers', 'kubo'],
   users: ['servers', 'kubo'],
   events: ['servers'],
+  model: [],
   audit: ['servers'],
   images: [],
   hollow: [],

@@ -67,10 +67,14 @@ export class FakeControl {
   #grant({ need }: GrantRequest): GrantAnswer {
     this.grants++
     if (need.usd > this.left) return { refusal: SPENT }
-    this.left -= need.usd
+    // Without a limit, one lease is enough for a test.
+    const usd = this.left === Number.MAX_SAFE_INTEGER ? 1e15 : need.usd
+    this.left -= usd
     const id = crypto.randomUUID()
-    this.#leases.set(id, { usd: need.usd, seq: 0 })
-    return { lease: { id, ...need, requests: 10_000, requestsForMs: 60_000, endsInMs: 3_600_000 } }
+    this.#leases.set(id, { usd, seq: 0 })
+    return {
+      lease: { id, ...need, usd, tokens: 1e12, requests: 10_000, requestsForMs: 60_000, endsInMs: 3_600_000 },
+    }
   }
 
   #sync({ leases, keys }: SyncRequest): SyncAnswer {
