@@ -103,8 +103,8 @@ export interface Route {
   /** A body that the handler reads from `req` itself: its media type and, for the OpenAPI document, its parts. */
   stream?: { mediaType: string; schema: Schema }
   /**
-   * The status and schema of success, and the media type if it is not JSON; `lines` is an alternative of JSON lines or
-   * events.
+   * The status and schema of success, and the media type if it is not JSON; `lines` is an alternative, such as JSON
+   * lines, events or CSV.
    */
   success: {
     status: number

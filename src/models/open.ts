@@ -3,14 +3,16 @@ import type { RequestHandler } from 'express'
 import { loadAgentProxyKey } from '../config.ts'
 import type { Core } from '../core.ts'
 import type { Route } from '../http/route.ts'
+import { budgetRoutes } from './budget-routes.ts'
 import { modelControl } from './control.ts'
 import { Ledger } from './ledger.ts'
 import { Sessions } from './sessions.ts'
+import { spendingRoutes } from './spending-routes.ts'
 
 /** `control` answers agent proxies. */
 export function openModels(core: Core): { routes: Route[]; control: RequestHandler } {
   const sessions = new Sessions(core)
   const key = loadAgentProxyKey(core.config)
   const control = modelControl({ pool: core.pool, sessions, ledger: new Ledger(core.pool), key })
-  return { routes: [], control }
+  return { routes: [...budgetRoutes(core, sessions), ...spendingRoutes(core)], control }
 }

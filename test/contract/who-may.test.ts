@@ -22,6 +22,13 @@ const KEYS_ONLY = [
   ...['createKey', 'listKeys', 'revokeKey', 'deleteKey', 'signUpload', 'signDownload'],
   ...['deleteAgent', 'getGatewayToken', 'rotateGatewayToken', 'updateSecret', 'deleteSecret'],
   ...['addSkill', 'addSkillVersion', 'deleteSkill'],
+  ...[
+    'setModelBudget',
+    'removeModelBudget',
+    'setAgentModelBudget',
+    'removeAgentModelBudget',
+    'resumeAgentModel',
+  ],
   ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
 /** Routes beyond its own agent that the platform skill calls: only with BERTH_PLATFORM_TOKEN_SCOPE=workspace. */
@@ -43,7 +50,9 @@ describe('access by credential', () => {
       assert.deepEqual([outcomes.nobody, outcomes.revoked], [401, 401], route.id)
       if (route.path.includes('{agentId}')) {
         assert.equal(outcomes['other workspace'], 401, route.id)
-        assert.equal(outcomes['other agent'], 401, route.id)
+        // No agent's token has the scope `admin`, which is checked first.
+        const isForOwners = outcomes['org:write'] === 403 && outcomes.admin === 'in'
+        assert.equal(outcomes['other agent'], isForOwners ? 403 : 401, route.id)
       }
       if (route.path.includes('{workspaceId}')) assert.equal(outcomes['other workspace'], 404, route.id)
     }

@@ -4410,6 +4410,198 @@ export interface paths {
         patch: operations["patchIssues"];
         trace?: never;
     };
+    "/v0/model/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the budget for models of all agents of the workspace
+         * @description Scope: `org:agents:read`.
+         */
+        get: operations["getModelBudget"];
+        /**
+         * Replace the budget for models of all agents of the workspace
+         * @description The change applies within about a second. Only owners may do so, with a key that has `admin`, or in a session. No agent’s token is accepted.
+         *
+         *     Scope: `admin`.
+         *
+         *     Only for owners of the workspace.
+         */
+        put: operations["setModelBudget"];
+        post?: never;
+        /**
+         * Remove the budget for models of all agents of the workspace
+         * @description The budgets of its agents stay. Only owners may do so, with a key that has `admin`, or in a session. No agent’s token is accepted.
+         *
+         *     Scope: `admin`.
+         *
+         *     Only for owners of the workspace.
+         */
+        delete: operations["removeModelBudget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the state of an agent’s models: providers, budget and pause
+         * @description Scope: `org:agents:read`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["getAgentModel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/model/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop an agent from calling models
+         * @description Calls are refused at once, and calls in progress are cut within about a second. The agent keeps running.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        post: operations["pauseAgentModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/model/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let an agent call models again
+         * @description It succeeds too if the agent is not paused.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        post: operations["resumeAgentModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/model/budget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the budget for models of an agent
+         * @description Scope: `org:agents:read`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["getAgentModelBudget"];
+        /**
+         * Replace the budget for models of an agent
+         * @description The change applies within about a second. Only owners may do so, with a key that has `admin`, or in a session. No agent’s token is accepted.
+         *
+         *     Scope: `admin`.
+         *
+         *     Only for owners of the workspace.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        put: operations["setAgentModelBudget"];
+        post?: never;
+        /**
+         * Remove the budget for models of an agent
+         * @description Only owners may do so, with a key that has `admin`, or in a session. No agent’s token is accepted.
+         *
+         *     Scope: `admin`.
+         *
+         *     Only for owners of the workspace.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        delete: operations["removeAgentModelBudget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what the agents of the workspace have spent on models
+         * @description Deleted agents are included.
+         *
+         *     Scope: `org:agents:read`.
+         */
+        get: operations["getSpending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what an agent has spent on models
+         * @description Scope: `org:agents:read`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["getAgentSpending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/openai/v1/chat/completions": {
         parameters: {
             query?: never;
@@ -22557,6 +22749,1683 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    setModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /** @description Per day, in UTC. */
+                    day?: {
+                        /** @description US dollars; null for no limit. */
+                        usd?: string | null;
+                        /** @description Input and output tokens; null for no limit. */
+                        tokens?: number | null;
+                    };
+                    /** @description Per month, in UTC. */
+                    month?: {
+                        /** @description US dollars; null for no limit. */
+                        usd?: string | null;
+                        /** @description Input and output tokens; null for no limit. */
+                        tokens?: number | null;
+                    };
+                    requestsPerMinute?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    removeModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getAgentModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "paused": {
+                     *           "at": "2026-11-21T10:58:03.485Z",
+                     *           "by": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60"
+                     *         },
+                     *         "providers": [
+                     *           {
+                     *             "id": "openai",
+                     *             "dialect": "openai",
+                     *             "source": "secret"
+                     *           }
+                     *         ],
+                     *         "budget": {
+                     *           "day": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "month": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "requestsPerMinute": {
+                     *             "limit": 60
+                     *           },
+                     *           "ceiling": {
+                     *             "usdPerMonth": "5.00",
+                     *             "tokensPerMonth": 1000000
+                     *           },
+                     *           "state": "ok",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "refusal": {
+                     *           "code": "budget_exceeded",
+                     *           "message": "Budget spent: $5.00 per month for this agent."
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            paused: {
+                                at: string;
+                                by: string | null;
+                            } | null;
+                            /** @description The providers that the agent can call through the model gateway. */
+                            providers: {
+                                id: string;
+                                /** @enum {string} */
+                                dialect: "openai" | "anthropic" | "google";
+                                /**
+                                 * @description `local`: a server on the agent’s machine. `secret`: an attached secret has the key.
+                                 * @enum {string}
+                                 */
+                                source: "operator" | "local" | "secret";
+                            }[];
+                            budget: {
+                                day: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                month: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                requestsPerMinute: {
+                                    limit: number | null;
+                                };
+                                /** @description The limits of the plan; null for an agent, and without limits. */
+                                ceiling: {
+                                    usdPerMonth: string | null;
+                                    tokensPerMonth: number | null;
+                                } | null;
+                                /**
+                                 * @description `spent`: calls of models are refused.
+                                 * @enum {string}
+                                 */
+                                state: "ok" | "spent";
+                                /** @description Null if no budget was set. */
+                                updatedAt: string | null;
+                            };
+                            /** @description Why the next call of a model would be refused; null if it would not. */
+                            refusal: {
+                                code: string;
+                                message: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    pauseAgentModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "paused": {
+                     *           "at": "2026-11-21T10:58:03.485Z",
+                     *           "by": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60"
+                     *         },
+                     *         "providers": [
+                     *           {
+                     *             "id": "openai",
+                     *             "dialect": "openai",
+                     *             "source": "secret"
+                     *           }
+                     *         ],
+                     *         "budget": {
+                     *           "day": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "month": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "requestsPerMinute": {
+                     *             "limit": 60
+                     *           },
+                     *           "ceiling": {
+                     *             "usdPerMonth": "5.00",
+                     *             "tokensPerMonth": 1000000
+                     *           },
+                     *           "state": "ok",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "refusal": {
+                     *           "code": "budget_exceeded",
+                     *           "message": "Budget spent: $5.00 per month for this agent."
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            paused: {
+                                at: string;
+                                by: string | null;
+                            } | null;
+                            /** @description The providers that the agent can call through the model gateway. */
+                            providers: {
+                                id: string;
+                                /** @enum {string} */
+                                dialect: "openai" | "anthropic" | "google";
+                                /**
+                                 * @description `local`: a server on the agent’s machine. `secret`: an attached secret has the key.
+                                 * @enum {string}
+                                 */
+                                source: "operator" | "local" | "secret";
+                            }[];
+                            budget: {
+                                day: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                month: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                requestsPerMinute: {
+                                    limit: number | null;
+                                };
+                                /** @description The limits of the plan; null for an agent, and without limits. */
+                                ceiling: {
+                                    usdPerMonth: string | null;
+                                    tokensPerMonth: number | null;
+                                } | null;
+                                /**
+                                 * @description `spent`: calls of models are refused.
+                                 * @enum {string}
+                                 */
+                                state: "ok" | "spent";
+                                /** @description Null if no budget was set. */
+                                updatedAt: string | null;
+                            };
+                            /** @description Why the next call of a model would be refused; null if it would not. */
+                            refusal: {
+                                code: string;
+                                message: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    resumeAgentModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "paused": {
+                     *           "at": "2026-11-21T10:58:03.485Z",
+                     *           "by": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60"
+                     *         },
+                     *         "providers": [
+                     *           {
+                     *             "id": "openai",
+                     *             "dialect": "openai",
+                     *             "source": "secret"
+                     *           }
+                     *         ],
+                     *         "budget": {
+                     *           "day": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "month": {
+                     *             "usd": {
+                     *               "limit": "5.00",
+                     *               "spent": "5.00",
+                     *               "reserved": "5.00",
+                     *               "remaining": "5.00"
+                     *             },
+                     *             "tokens": {
+                     *               "limit": 1000000,
+                     *               "spent": 1000000,
+                     *               "reserved": 1000000,
+                     *               "remaining": 1000000
+                     *             },
+                     *             "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *           },
+                     *           "requestsPerMinute": {
+                     *             "limit": 60
+                     *           },
+                     *           "ceiling": {
+                     *             "usdPerMonth": "5.00",
+                     *             "tokensPerMonth": 1000000
+                     *           },
+                     *           "state": "ok",
+                     *           "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "refusal": {
+                     *           "code": "budget_exceeded",
+                     *           "message": "Budget spent: $5.00 per month for this agent."
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            paused: {
+                                at: string;
+                                by: string | null;
+                            } | null;
+                            /** @description The providers that the agent can call through the model gateway. */
+                            providers: {
+                                id: string;
+                                /** @enum {string} */
+                                dialect: "openai" | "anthropic" | "google";
+                                /**
+                                 * @description `local`: a server on the agent’s machine. `secret`: an attached secret has the key.
+                                 * @enum {string}
+                                 */
+                                source: "operator" | "local" | "secret";
+                            }[];
+                            budget: {
+                                day: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                month: {
+                                    usd: {
+                                        limit: string | null;
+                                        spent: string;
+                                        /** @description Held for requests in progress. */
+                                        reserved: string;
+                                        /** @description Null without a limit. */
+                                        remaining: string | null;
+                                    };
+                                    tokens: {
+                                        limit: number | null;
+                                        spent: number;
+                                        /** @description Held for requests in progress. */
+                                        reserved: number;
+                                        /** @description Null without a limit. */
+                                        remaining: number | null;
+                                    };
+                                    resetsAt: string;
+                                };
+                                requestsPerMinute: {
+                                    limit: number | null;
+                                };
+                                /** @description The limits of the plan; null for an agent, and without limits. */
+                                ceiling: {
+                                    usdPerMonth: string | null;
+                                    tokensPerMonth: number | null;
+                                } | null;
+                                /**
+                                 * @description `spent`: calls of models are refused.
+                                 * @enum {string}
+                                 */
+                                state: "ok" | "spent";
+                                /** @description Null if no budget was set. */
+                                updatedAt: string | null;
+                            };
+                            /** @description Why the next call of a model would be refused; null if it would not. */
+                            refusal: {
+                                code: string;
+                                message: string;
+                            } | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getAgentModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    setAgentModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /** @description Per day, in UTC. */
+                    day?: {
+                        /** @description US dollars; null for no limit. */
+                        usd?: string | null;
+                        /** @description Input and output tokens; null for no limit. */
+                        tokens?: number | null;
+                    };
+                    /** @description Per month, in UTC. */
+                    month?: {
+                        /** @description US dollars; null for no limit. */
+                        usd?: string | null;
+                        /** @description Input and output tokens; null for no limit. */
+                        tokens?: number | null;
+                    };
+                    requestsPerMinute?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    removeAgentModelBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The budget. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "day": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "month": {
+                     *           "usd": {
+                     *             "limit": "5.00",
+                     *             "spent": "5.00",
+                     *             "reserved": "5.00",
+                     *             "remaining": "5.00"
+                     *           },
+                     *           "tokens": {
+                     *             "limit": 1000000,
+                     *             "spent": 1000000,
+                     *             "reserved": 1000000,
+                     *             "remaining": 1000000
+                     *           },
+                     *           "resetsAt": "2026-11-21T10:58:03.485Z"
+                     *         },
+                     *         "requestsPerMinute": {
+                     *           "limit": 60
+                     *         },
+                     *         "ceiling": {
+                     *           "usdPerMonth": "5.00",
+                     *           "tokensPerMonth": 1000000
+                     *         },
+                     *         "state": "ok",
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            day: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            month: {
+                                usd: {
+                                    limit: string | null;
+                                    spent: string;
+                                    /** @description Held for requests in progress. */
+                                    reserved: string;
+                                    /** @description Null without a limit. */
+                                    remaining: string | null;
+                                };
+                                tokens: {
+                                    limit: number | null;
+                                    spent: number;
+                                    /** @description Held for requests in progress. */
+                                    reserved: number;
+                                    /** @description Null without a limit. */
+                                    remaining: number | null;
+                                };
+                                resetsAt: string;
+                            };
+                            requestsPerMinute: {
+                                limit: number | null;
+                            };
+                            /** @description The limits of the plan; null for an agent, and without limits. */
+                            ceiling: {
+                                usdPerMonth: string | null;
+                                tokensPerMonth: number | null;
+                            } | null;
+                            /**
+                             * @description `spent`: calls of models are refused.
+                             * @enum {string}
+                             */
+                            state: "ok" | "spent";
+                            /** @description Null if no budget was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getSpending: {
+        parameters: {
+            query?: {
+                /** @description The first day, in UTC. Default: the first day of this month. */
+                from?: string;
+                /** @description The last day. Default: today. */
+                to?: string;
+                /** @description What to add up by, separated by commas: `day`, `model`, `agent`, `session`. */
+                groupBy?: ("day" | "model" | "agent" | "session")[];
+                /** @description `csv` is also `Accept: text/csv`. */
+                format?: "json" | "csv";
+                /**
+                 * @description Only this agent.
+                 * @example x7f3k2ab
+                 */
+                agentId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "rows": [
+                     *           {
+                     *             "day": "2026-11-23",
+                     *             "provider": "openai",
+                     *             "model": "gpt-5.5",
+                     *             "agentId": "x7f3k2ab",
+                     *             "usd": "4.0217",
+                     *             "tokens": {
+                     *               "input": 48213,
+                     *               "output": 912,
+                     *               "cachedInput": 40000,
+                     *               "cacheWrite": 0,
+                     *               "reasoning": 128
+                     *             },
+                     *             "requests": 12,
+                     *             "errors": 1,
+                     *             "latencyMs": {
+                     *               "firstByte": 420,
+                     *               "total": 2310
+                     *             }
+                     *           }
+                     *         ],
+                     *         "total": {
+                     *           "usd": "4.0217",
+                     *           "tokens": {
+                     *             "input": 48213,
+                     *             "output": 912,
+                     *             "cachedInput": 40000,
+                     *             "cacheWrite": 0,
+                     *             "reasoning": 128
+                     *           },
+                     *           "requests": 12,
+                     *           "errors": 1,
+                     *           "latencyMs": {
+                     *             "firstByte": 420,
+                     *             "total": 2310
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            rows: {
+                                day?: string;
+                                provider?: string;
+                                model?: string;
+                                agentId?: string;
+                                /** @description The conversation or task, as the agent reported it. It proves nothing. Empty if it reported none. */
+                                session?: string;
+                                /** @description US dollars. */
+                                usd: string;
+                                tokens: {
+                                    /** @description With cached input. */
+                                    input: number;
+                                    /** @description With reasoning. */
+                                    output: number;
+                                    cachedInput: number;
+                                    cacheWrite: number;
+                                    reasoning: number;
+                                };
+                                requests: number;
+                                /** @description Requests that did not succeed. */
+                                errors: number;
+                                /** @description Means. */
+                                latencyMs: {
+                                    firstByte: number;
+                                    total: number;
+                                };
+                            }[];
+                            total: {
+                                /** @description US dollars. */
+                                usd: string;
+                                tokens: {
+                                    /** @description With cached input. */
+                                    input: number;
+                                    /** @description With reasoning. */
+                                    output: number;
+                                    cachedInput: number;
+                                    cacheWrite: number;
+                                    reasoning: number;
+                                };
+                                requests: number;
+                                /** @description Requests that did not succeed. */
+                                errors: number;
+                                /** @description Means. */
+                                latencyMs: {
+                                    firstByte: number;
+                                    total: number;
+                                };
+                            };
+                        };
+                    };
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getAgentSpending: {
+        parameters: {
+            query?: {
+                /** @description The first day, in UTC. Default: the first day of this month. */
+                from?: string;
+                /** @description The last day. Default: today. */
+                to?: string;
+                /** @description What to add up by, separated by commas: `day`, `model`, `agent`, `session`. */
+                groupBy?: ("day" | "model" | "agent" | "session")[];
+                /** @description `csv` is also `Accept: text/csv`. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "rows": [
+                     *           {
+                     *             "day": "2026-11-23",
+                     *             "provider": "openai",
+                     *             "model": "gpt-5.5",
+                     *             "agentId": "x7f3k2ab",
+                     *             "usd": "4.0217",
+                     *             "tokens": {
+                     *               "input": 48213,
+                     *               "output": 912,
+                     *               "cachedInput": 40000,
+                     *               "cacheWrite": 0,
+                     *               "reasoning": 128
+                     *             },
+                     *             "requests": 12,
+                     *             "errors": 1,
+                     *             "latencyMs": {
+                     *               "firstByte": 420,
+                     *               "total": 2310
+                     *             }
+                     *           }
+                     *         ],
+                     *         "total": {
+                     *           "usd": "4.0217",
+                     *           "tokens": {
+                     *             "input": 48213,
+                     *             "output": 912,
+                     *             "cachedInput": 40000,
+                     *             "cacheWrite": 0,
+                     *             "reasoning": 128
+                     *           },
+                     *           "requests": 12,
+                     *           "errors": 1,
+                     *           "latencyMs": {
+                     *             "firstByte": 420,
+                     *             "total": 2310
+                     *           }
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            rows: {
+                                day?: string;
+                                provider?: string;
+                                model?: string;
+                                agentId?: string;
+                                /** @description The conversation or task, as the agent reported it. It proves nothing. Empty if it reported none. */
+                                session?: string;
+                                /** @description US dollars. */
+                                usd: string;
+                                tokens: {
+                                    /** @description With cached input. */
+                                    input: number;
+                                    /** @description With reasoning. */
+                                    output: number;
+                                    cachedInput: number;
+                                    cacheWrite: number;
+                                    reasoning: number;
+                                };
+                                requests: number;
+                                /** @description Requests that did not succeed. */
+                                errors: number;
+                                /** @description Means. */
+                                latencyMs: {
+                                    firstByte: number;
+                                    total: number;
+                                };
+                            }[];
+                            total: {
+                                /** @description US dollars. */
+                                usd: string;
+                                tokens: {
+                                    /** @description With cached input. */
+                                    input: number;
+                                    /** @description With reasoning. */
+                                    output: number;
+                                    cachedInput: number;
+                                    cacheWrite: number;
+                                    reasoning: number;
+                                };
+                                requests: number;
+                                /** @description Requests that did not succeed. */
+                                errors: number;
+                                /** @description Means. */
+                                latencyMs: {
+                                    firstByte: number;
+                                    total: number;
+                                };
+                            };
+                        };
+                    };
+                    "text/csv": string;
+                };
+            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];

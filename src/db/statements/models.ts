@@ -4,7 +4,7 @@
  * `numeric` in US dollars, and passed as text.
  */
 import type { LocalModel } from '../../lib/net/local-models.ts'
-import { narrow, type Row, statement } from './statement.ts'
+import { isoMillis, narrow, type Row, statement } from './statement.ts'
 
 const numeric = narrow<string>('numeric')
 const json = narrow<string>('text')
@@ -288,4 +288,28 @@ export const noteModelBudgets = statement({
     FROM jsonb_array_elements($1::text::jsonb) WITH ORDINALITY reached (value, nth)
       LEFT JOIN agent a ON a.id = (value ->> 'agentId')::uuid
     ORDER BY nth`,
+})
+
+/** Whether the agent `$1` is paused, and its attached secrets. */
+export const readModelAgent = statement({
+  name: 'model-agent',
+  parameters: ['uuid'],
+  columns: {
+    pausedAt: 'text?',
+    pausedBy: 'uuid?',
+    secrets: narrow<{ id: string; name: string; version: number }[]>('jsonb'),
+  },
+  text: `SELECT ${isoMillis('a.model_paused_at')} AS "pausedAt", a.model_paused_by AS "pausedBy",
+      coalesce((SELECT jsonb_agg(jsonb_build_object('id', s.id, 'name', s.name, 'version', s.version) ORDER BY s.name)
+        FROM agent_secret x JOIN secret s ON s.id = x.secret_id WHERE x.agent_id = a.id), '[]') AS secrets
+    FROM agent a WHERE a.id = $1`,
+})
+
+/** Pauses the agent `$1` (`$2` is true) in the name of the user `$3`, or resumes it. An earlier pause stays. */
+export const setModelPause = statement({
+  name: 'model-pause',
+  parameters: ['uuid', 'bool', 'uuid'],
+  columns: {},
+  text: `UPDATE agent SET model_paused_at = CASE WHEN $2 THEN now() END, model_paused_by = CASE WHEN $2 THEN $3::uuid END
+    WHERE id = $1 AND (model_paused_at IS NULL) = $2`,
 })

@@ -76,6 +76,10 @@ export const TAGS = [
     'ClawHub',
     'Skills that anyone may install into a library: some ship with Berth, and its operator may add others.',
   ],
+  [
+    'Models',
+    'Budgets for the models that agents call, what agents have spent, and a switch that stops them. A budget is checked before each call.',
+  ],
   ['Agent tokens', 'Tokens with which clients reach an agent, and with which an agent identifies itself.'],
   ['Conversations', 'Messages between people and an agent; the engine keeps them.'],
   ['OpenAI', 'Access to an agent for clients of OpenAI’s API.'],

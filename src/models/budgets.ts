@@ -1,0 +1,175 @@
+/** Budgets of workspaces and agents: their state, and how owners change them. */
+import { uuidv7 } from 'uuidv7'
+import { z } from 'zod'
+import { lock } from '../db/advisory-locks.ts'
+import type { Connection, Pool, Queryable } from '../db/pool.ts'
+import { inTransaction, type PrismaClient } from '../db/prisma.ts'
+import { type LimitsRow, readModelLimits, readModelUse, recallModelLeases } from '../db/statements/models.ts'
+import { like, timestamp, withExample } from '../http/fields.ts'
+import { readLimits } from './ledger.ts'
+import { endOf, type Limit, limitsOf, percentsPassed } from './limits.ts'
+import { toUsd } from './money.ts'
+import { writeReached } from './reports.ts'
+
+const usd = withExample(
+  z
+    .string()
+    .regex(/^(0|[1-9]\d{0,6})(\.\d{1,6})?$/, 'must be an amount such as "5.00", with at most 6 decimals')
+    .refine((amount) => Number(amount) <= 1_000_000, 'must be at most 1000000'),
+  '5.00',
+)
+const tokens = withExample(z.number().int().min(0).max(1e15), 1_000_000)
+const period = z.strictObject({
+  usd: usd.nullable().optional().describe('US dollars; null for no limit.'),
+  tokens: tokens.nullable().optional().describe('Input and output tokens; null for no limit.'),
+})
+
+/** The body that replaces a budget. An omitted limit does not exist. */
+export const budgetChange = z.strictObject({
+  day: period.optional().describe('Per day, in UTC.'),
+  month: period.optional().describe('Per month, in UTC.'),
+  requestsPerMinute: withExample(z.number().int().min(0).max(1_000_000), 60).nullable().optional(),
+})
+
+const unitOf = <A extends z.ZodType>(amount: A) =>
+  z.object({
+    limit: amount.nullable(),
+    spent: amount,
+    reserved: amount.describe('Held for requests in progress.'),
+    remaining: amount.nullable().describe('Null without a limit.'),
+  })
+const money = like('5.00')
+const count = like(1_000_000)
+const periodRecord = z.object({ usd: unitOf(money), tokens: unitOf(count), resetsAt: timestamp })
+
+export const budgetRecord = z.object({
+  day: periodRecord,
+  month: periodRecord,
+  requestsPerMinute: z.object({ limit: withExample(z.number(), 60).nullable() }),
+  ceiling: z
+    .object({ usdPerMonth: money.nullable(), tokensPerMonth: count.nullable() })
+    .nullable()
+    .describe('The limits of the plan; null for an agent, and without limits.'),
+  state: withExample(z.enum(['ok', 'spent']), 'ok').describe('`spent`: calls of models are refused.'),
+  updatedAt: timestamp.nullable().describe('Null if no budget was set.'),
+})
+type BudgetRecord = z.output<typeof budgetRecord>
+
+/** The subject of a budget: a workspace, or one of its agents by the id of its row. */
+export interface Subject {
+  workspaceId: string
+  agentId: string | null
+}
+
+/** The budget of a workspace or an agent, with what was spent of it. */
+export async function readBudget(pool: Pool, prisma: PrismaClient, subject: Subject): Promise<BudgetRecord> {
+  const { workspaceId, agentId } = subject
+  const { rows } = await readModelLimits.run(pool, [workspaceId], agentId ? [agentId] : [])
+  const uses = (await readModelUse.run(pool, [workspaceId], agentId ? [agentId] : [])).rows
+  const at = rows[0]?.at ?? new Date()
+  const none: LimitsRow = {
+    ...{ workspaceId, agentId, scope: agentId ? 'agent' : 'workspace', minuteRequests: 0, at },
+    ...{
+      usdPerDay: null,
+      usdPerMonth: null,
+      tokensPerDay: null,
+      tokensPerMonth: null,
+      requestsPerMinute: null,
+    },
+  }
+  const own = rows.find((row) => row.scope === none.scope) ?? none
+  const plan = rows.find(({ scope }) => scope === 'plan')
+  const hasCeiling = !agentId && (plan?.usdPerMonth ?? plan?.tokensPerMonth ?? null) !== null
+  // With limits of 0, each amount of the period has an entry.
+  const amounts = limitsOf(
+    [{ ...own, usdPerDay: '0', usdPerMonth: '0', tokensPerDay: '0', tokensPerMonth: '0' }],
+    uses,
+  )
+  const limits = limitsOf([own, ...(agentId || !plan ? [] : [plan])], uses)
+  const ofPeriod = (period: 'day' | 'month') => {
+    const unit = (unit: 'usd' | 'tokens') => {
+      const find = (all: Limit[]) => all.find((one) => one.period === period && one.unit === unit)
+      const limit = find(limits.filter(({ scope }) => scope === own.scope))?.limit ?? null
+      const { spent, held } = find(amounts) as Limit
+      const left = limit === null ? null : limit - spent - held
+      const remaining = left !== null && left < 0n ? 0n : left
+      return { limit, spent, reserved: held, remaining }
+    }
+    const show = <T>(amounts: ReturnType<typeof unit>, as: (amount: bigint) => T) => ({
+      limit: amounts.limit === null ? null : as(amounts.limit),
+      spent: as(amounts.spent),
+      reserved: as(amounts.reserved),
+      remaining: amounts.remaining === null ? null : as(amounts.remaining),
+    })
+    return {
+      usd: show(unit('usd'), toUsd),
+      tokens: show(unit('tokens'), Number),
+      resetsAt: endOf(period, at).toISOString(),
+    }
+  }
+  const row = await prisma.modelBudget.findFirst({
+    where: { workspaceId, agentId },
+    select: { updatedAt: true },
+  })
+  return {
+    day: ofPeriod('day'),
+    month: ofPeriod('month'),
+    requestsPerMinute: { limit: own.requestsPerMinute },
+    ceiling: hasCeiling
+      ? {
+          usdPerMonth: plan?.usdPerMonth ?? null,
+          tokensPerMonth: plan?.tokensPerMonth ? Number(plan.tokensPerMonth) : null,
+        }
+      : null,
+    state: limits.some(({ limit, spent }) => spent >= limit) ? 'spent' : 'ok',
+    updatedAt: row?.updatedAt.toISOString() ?? null,
+  }
+}
+
+/**
+ * Replaces a budget, or removes it. Leases are recalled, so that the change applies within about a second. A lowered
+ * budget that is reached already leaves its events.
+ */
+export async function changeBudget(
+  prisma: PrismaClient,
+  { workspaceId, agentId }: Subject,
+  change: z.output<typeof budgetChange> | null,
+): Promise<void> {
+  await inTransaction(prisma, async (tx) => {
+    await lock(tx, 'modelBudgets', workspaceId)
+    const before = await limitsNow(tx, { workspaceId, agentId })
+    const where = { workspaceId, agentId }
+    if (!change) await tx.modelBudget.deleteMany({ where })
+    else {
+      const data = {
+        usdPerDay: change.day?.usd ?? null,
+        usdPerMonth: change.month?.usd ?? null,
+        tokensPerDay: change.day?.tokens ?? null,
+        tokensPerMonth: change.month?.tokens ?? null,
+        requestsPerMinute: change.requestsPerMinute ?? null,
+        updatedAt: new Date(),
+      }
+      const { count } = await tx.modelBudget.updateMany({ where, data })
+      if (count === 0) await tx.modelBudget.create({ data: { id: uuidv7(), workspaceId, agentId, ...data } })
+    }
+    await recallModelLeases.run(tx, workspaceId, agentId)
+    const reached = (await limitsNow(tx, { workspaceId, agentId })).flatMap((limit) => {
+      const earlier = before.find(({ period, unit }) => period === limit.period && unit === limit.unit)
+      return percentsPassed(limit, { limit: earlier?.limit ?? null, spent: limit.spent }).map((percent) => ({
+        limit,
+        percent,
+      }))
+    })
+    await writeReached(
+      tx,
+      reached.filter(({ limit }) => limit.limit > 0n),
+    )
+  })
+}
+
+/** The limits of a budget itself, without those of the plan or of other subjects. */
+async function limitsNow(tx: Queryable, { workspaceId, agentId }: Subject): Promise<Limit[]> {
+  const { rows } = await readModelLimits.run(tx, [workspaceId], agentId ? [agentId] : [])
+  const own = rows.filter((row) => row.scope !== 'plan' && row.agentId === agentId)
+  return readLimits(tx as Connection, own)
+}

@@ -1,0 +1,115 @@
+import type { Response } from 'express'
+import { z } from 'zod'
+import type { Core } from '../core.ts'
+import type { AgentRow } from '../db/statements/agents.ts'
+import { badRequest } from '../errors.ts'
+import { agentId, like } from '../http/fields.ts'
+import { type Route, routesOf } from '../http/route.ts'
+import { GROUPS, readSpending } from './spending.ts'
+
+const TAG = 'Models'
+const route = routesOf(TAG)
+const agentRoute = routesOf<{ agent: AgentRow }>(TAG)
+
+// PostgreSQL has no year 0.
+const day = z.iso
+  .date('must be a day, such as 2026-11-23')
+  .refine((day) => !day.startsWith('0000'), 'must be a day, such as 2026-11-23')
+const groupBy = z
+  .string()
+  .transform((text) => [...new Set(text.split(','))])
+  .pipe(z.array(z.enum(GROUPS, `must be of ${GROUPS.join(', ')}`)))
+  .default(['day'])
+  .describe('What to add up by, separated by commas: `day`, `model`, `agent`, `session`.')
+const selection = z.object({
+  from: day.optional().describe('The first day, in UTC. Default: the first day of this month.'),
+  to: day.optional().describe('The last day. Default: today.'),
+  groupBy,
+  format: z
+    .enum(['json', 'csv'], 'must be json or csv')
+    .optional()
+    .describe('`csv` is also `Accept: text/csv`.'),
+})
+
+const sums = {
+  usd: like('4.0217').describe('US dollars.'),
+  tokens: z.object({
+    input: like(48_213).describe('With cached input.'),
+    output: like(912).describe('With reasoning.'),
+    cachedInput: like(40_000),
+    cacheWrite: like(0),
+    reasoning: like(128),
+  }),
+  requests: like(12),
+  errors: like(1).describe('Requests that did not succeed.'),
+  latencyMs: z.object({ firstByte: like(420), total: like(2310) }).describe('Means.'),
+}
+const row = z.object({
+  day: like('2026-11-23').optional(),
+  provider: like('openai').optional(),
+  model: like('gpt-5.5').optional(),
+  agentId: agentId.optional(),
+  session: z
+    .string()
+    .optional()
+    .describe(
+      'The conversation or task, as the agent reported it. It proves nothing. Empty if it reported none.',
+    ),
+  ...sums,
+})
+const body = z.object({ data: z.object({ rows: z.array(row), total: z.object(sums) }) })
+
+/** The spending of a workspace and of its agents. */
+export function spendingRoutes({ pool }: Core): Route[] {
+  type Query = z.output<typeof selection>
+  const answer = async (
+    where: { workspaceId: string; agentId?: string | undefined },
+    query: Query,
+    accept = '',
+  ) => {
+    const { from, to, format } = query
+    if (from && to && from > to) throw badRequest('from: must not be after to')
+    const found = await readSpending(pool, { ...where, ...query })
+    const isCsv = format === 'csv' || (!format && accept.includes('text/csv'))
+    return isCsv ? found.toCsv() : { data: found.data }
+  }
+  const success = {
+    description:
+      'At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV.',
+    body,
+    lines: { mediaType: 'text/csv', body: z.string() },
+  }
+  const send = (res: Response, result: Awaited<ReturnType<typeof answer>>) => {
+    res.vary('Accept')
+    if (typeof result !== 'string') return { body: result }
+    res.type('text/csv').send(result)
+    return undefined
+  }
+  return [
+    route({
+      method: 'get',
+      path: '/v0/spending',
+      id: 'getSpending',
+      summary: 'Get what the agents of the workspace have spent on models',
+      description: 'Deleted agents are included.',
+      scope: 'org:agents:read',
+      query: selection.extend({ agentId: agentId.max(20).optional().describe('Only this agent.') }),
+      success,
+      async handle({ principal: { workspaceId }, query: { agentId, ...query }, req, res }) {
+        return send(res, await answer({ workspaceId, agentId }, query, req.headers.accept))
+      },
+    }),
+    agentRoute({
+      method: 'get',
+      path: '/v0/agents/:agentId/spending',
+      id: 'getAgentSpending',
+      summary: 'Get what an agent has spent on models',
+      scope: 'org:agents:read',
+      query: selection,
+      success,
+      async handle({ agent: { workspaceId, agentId }, query, req, res }) {
+        return send(res, await answer({ workspaceId, agentId }, query, req.headers.accept))
+      },
+    }),
+  ]
+}

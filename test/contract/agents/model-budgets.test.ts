@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { MODEL_CONTROL, type Session } from '../../../src/agent-proxy/model/protocol.ts'
+import { loadAgentProxyKey, loadConfig } from '../../../src/config.ts'
+import { usage } from '../../integration/models/ledger.ts'
+import { assertError } from '../../support/client.ts'
+import { openContext } from '../context.ts'
+import { insertAgent } from './rows.ts'
+
+const context = await openContext()
+const proxyKey = loadAgentProxyKey(loadConfig(context.env))
+const proxy = randomUUID()
+
+/** Calls `web` as an agent proxy does. */
+async function control(path: string, body: object, key = proxyKey) {
+  const response = await fetch(`${context.url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, any> }
+}
+
+/** A workspace with an agent that has a virtual key. */
+async function withAgent() {
+  const workspace = await context.workspace()
+  const agent = await insertAgent(context, workspace)
+  const key = createHash('sha256').update(randomUUID()).digest('hex')
+  await context.sql(`UPDATE agent SET model_key_hash = decode($2, 'hex') WHERE id = $1`, [agent.id, key])
+  const session = async (): Promise<Session> => (await control(MODEL_CONTROL.session, { key })).body.session
+  const grant = (usd: number) =>
+    control(MODEL_CONTROL.grant, { proxy, key, need: { usd: usd * 1e12, tokens: 10, requests: 1 } })
+  const sync = (leases: object[] = [], known?: object) =>
+    control(MODEL_CONTROL.sync, { proxy, leases, keys: [key], known })
+  return { ...workspace, agent, key, session, grant, sync }
+}
+const spendAll = (id: string, key: string, usd: number) => ({
+  ...{ id, key, seq: 1, open: { usd: 0, tokens: 0 }, done: true },
+  records: [usage(usd, { input: 7, output: 3, session: '=HYPERLINK("x")' })],
+})
+
+describe('the routes for agent proxies', () => {
+  it('the routes for agent proxies take AGENT_PROXY_KEY only, and valid bodies', async () => {
+    const { status, body } = await control(MODEL_CONTROL.session, {}, 'another')
+    assert.deepEqual([status, body.error], [401, 'AGENT_PROXY_KEY is required'])
+    assert.equal((await control(MODEL_CONTROL.session, {})).status, 400)
+    const unknown = await control(MODEL_CONTROL.session, { key: '0'.repeat(64) })
+    assert.deepEqual([unknown.status, unknown.body.refusal.code], [200, 'unknown_key'])
+  })
+
+  it('a session has the real key of an attached secret, and the prices of its providers', async () => {
+    const { api, id, agent, key, session, sync } = await withAgent()
+    assert.deepEqual(
+      (await session()).providers.map(({ id }) => id),
+      ['berth'],
+    )
+    await api.post('/v0/secrets', { name: 'OPENAI_API_KEY', value: 'sk-real' })
+    await context.sql(
+      'INSERT INTO agent_secret (agent_id, secret_id) SELECT $1, id FROM secret WHERE workspace_id = $2',
+      [agent.id, id],
+    )
+    const { providers, prices, version } = await session()
+    const openai = providers.find(({ id }) => id === 'openai')
+    assert.deepEqual(openai, {
+      id: 'openai',
+      dialect: 'openai',
+      baseUrl: 'https://api.openai.com/v1',
+      key: 'sk-real',
+    })
+    // The model of the tests is on loopback.
+    assert.deepEqual(prices['berth/*'], { input: 0, output: 0 })
+    assert.ok(Object.keys(prices).some((name) => name.startsWith('openai/')))
+    assert.ok(!Object.keys(prices).some((name) => name.startsWith('anthropic/')))
+    const known = await sync([], { [key]: version })
+    assert.deepEqual(known.body, { sessions: {}, unchanged: [key], ended: [] })
+    const fresh = await sync([], { [key]: 'another' })
+    assert.equal(fresh.body.sessions[key].version, version)
+  })
+})
+
+describe('a budget', () => {
+  it('a budget shows what is spent and reserved, and refuses calls until it is raised', async () => {
+    const { api, agent, key, grant, sync, session } = await withAgent()
+    const path = `${agent.path}/model/budget`
+    const { body: none } = await api.get(path)
+    assert.deepEqual([none.data.state, none.data.updatedAt], ['ok', null])
+    const { body: set } = await api.put(path, { month: { usd: '1.5' }, requestsPerMinute: 60 })
+    assert.deepEqual(set.data.month.usd, {
+      limit: '1.50',
+      spent: '0.00',
+      reserved: '0.00',
+      remaining: '1.50',
+    })
+    assert.deepEqual((await session()).limits, { usd: true, tokens: false, requests: true })
+    const { lease } = (await grant(1)).body
+    assert.equal((await api.get(path)).body.data.month.usd.reserved, '1.05')
+    assert.equal((await grant(1)).body.refusal.code, 'budget_exceeded')
+    assert.deepEqual((await sync([spendAll(lease.id, key, 1.5)])).body.ended, [lease.id])
+    const { body: spent } = await api.get(`${agent.path}/model`)
+    assert.deepEqual(spent.data.budget.month.usd, {
+      limit: '1.50',
+      spent: '1.50',
+      reserved: '0.00',
+      remaining: '0.00',
+    })
+    assert.equal(spent.data.budget.month.tokens.spent, 10)
+    assert.equal(spent.data.refusal.code, 'budget_exceeded')
+    await api.put(path, { month: { usd: '3' } })
+    assert.ok((await grant(1)).body.lease)
+    const { body: removed } = await api.delete(path)
+    assert.deepEqual([removed.data.month.usd.limit, removed.data.month.usd.spent], [null, '1.50'])
+  })
+
+  it('a budget is changed by owners with admin, and by no other key or token', async () => {
+    const { agent, created, member } = await withAgent()
+    const { name } = await member('member')
+    const clients = [await created({ scopes: ['org:write'] }), await created({ user: name }), agent.gateway]
+    for (const client of clients)
+      for (const path of [`${agent.path}/model/budget`, '/v0/model/budget'])
+        assert.equal((await client.put(path, {})).status, 403, path)
+  })
+
+  it('a budget rejects amounts that are not decimal texts, and unknown fields', async () => {
+    const { api } = await withAgent()
+    const put = (body: object) => api.put('/v0/model/budget', body)
+    for (const usd of ['1.1234567', '-1', '1000001', '1e3', '', '.5'])
+      assertError(await put({ day: { usd } }), 400, /^day\.usd: must be /)
+    assertError(await put({ day: { tokens: -1 } }), 400, 'day.tokens: must be at least 0')
+    assertError(await put({ week: {} }), 400, /week/)
+  })
+})
+
+describe('a pause', () => {
+  it('a pause refuses calls until an agent is resumed, and its own token cannot resume it', async () => {
+    const { api, agent, grant, session } = await withAgent()
+    for (let times = 0; times < 2; times++) {
+      const { body } = await api.post(`${agent.path}/model/pause`, {})
+      assert.deepEqual([typeof body.data.paused.at, body.data.refusal.code], ['string', 'model_paused'])
+    }
+    assert.equal((await session()).refusal?.code, 'model_paused')
+    assert.equal((await grant(1)).body.refusal.code, 'model_paused')
+    assert.equal((await agent.gateway.post(`${agent.path}/model/resume`, {})).status, 403)
+    const { body } = await api.post(`${agent.path}/model/resume`, {})
+    assert.deepEqual([body.data.paused, body.data.refusal], [null, null])
+    assert.ok((await grant(1)).body.lease)
+  })
+})
+
+describe('spending', () => {
+  it('spending is grouped as asked, as JSON and CSV, and outlives its agent', async () => {
+    const { api, agent, key, grant, sync } = await withAgent()
+    const { lease } = (await grant(1)).body
+    await sync([spendAll(lease.id, key, 0.25)])
+    await context.sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [agent.id])
+    const { body } = await api.get('/v0/spending', { groupBy: 'agent,model' })
+    const sums = {
+      usd: '0.25',
+      tokens: { input: 7, output: 3, cachedInput: 0, cacheWrite: 0, reasoning: 0 },
+      ...{ requests: 1, errors: 0, latencyMs: { firstByte: 10, total: 20 } },
+    }
+    const of = { agentId: agent.agentId, provider: 'openai', model: 'm' }
+    assert.deepEqual(body.data, { rows: [{ ...of, ...sums }], total: sums })
+    const csv = await api.get('/v0/spending', { groupBy: 'session', format: 'csv' })
+    assert.match(String(csv.body), /^session,requests,.*\r\n"'=HYPERLINK\(""x""\)",1,0,7,3,0,0,0,0.25/)
+    const past = await api.get('/v0/spending', { to: '2020-01-01', from: '2020-01-01' })
+    assert.deepEqual([past.body.data.rows, past.body.data.total.requests], [[], 0])
+  })
+
+  it('spending rejects unknown groups and days in the wrong order', async () => {
+    const { api } = await withAgent()
+    assertError(await api.get('/v0/spending', { groupBy: 'week' }), 400, /^groupBy\[0\]: must be of day/)
+    const query = { from: '2026-01-02', to: '2026-01-01' }
+    assertError(await api.get('/v0/spending', query), 400, 'from: must not be after to')
+  })
+})
