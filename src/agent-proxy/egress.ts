@@ -39,12 +39,10 @@ const LIMITS = {
   drainMs: 5000,
 }
 
-/** Where to connect for some hosts; their addresses are then not checked. */
+/** Where to connect for some hosts, whose names stay in the request; the addresses are then not checked. */
 export interface EgressRoute {
   hosts: readonly Destination[]
   at: Destination
-  /** Keeps the requested host in the request, for a server with several hosts. */
-  keepsHost: boolean
 }
 
 export interface EgressOptions {
@@ -200,14 +198,7 @@ export class EgressProxy {
       if (req.socket.destroyed) upstream.destroy()
       else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
       else
-        await forward(req, res, {
-          destination: route && !route.keepsHost ? route.at : destination,
-          path,
-          upstream,
-          upgrade: detached,
-          idleMs,
-          headerBytes,
-        })
+        await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
     } catch (error) {
       const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
       if (refusal !== error) this.#log.error({ err: error }, 'egress failed')

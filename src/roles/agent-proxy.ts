@@ -18,7 +18,6 @@ import { ConfigError } from '../errors.ts'
 import { addPartMetrics } from '../health/process-metrics.ts'
 import { isBridgeOf } from '../lib/agent-id.ts'
 import { Closers } from '../lib/closers.ts'
-import { fromContainer, modelFromContainer } from '../lib/net/host-machine.ts'
 import { type Check, type Finding, Readiness } from '../lib/readiness.ts'
 import type { Logger } from '../log.ts'
 import { openOperatorPorts } from './operator-ports.ts'
@@ -171,13 +170,9 @@ function blockList(networks: string[]): BlockList {
   return list
 }
 
-/**
- * Private destinations that agents may reach: what the operator allows, the model, and Berth with the hosts of agents.
- */
+/** Private destinations that agents may reach: what the operator allows, and Berth with the hosts of agents. */
 function allowedDestinations(config: Config): Destination[] {
-  const allowed = readDestinations(config.BERTH_EGRESS_ALLOW, 'BERTH_EGRESS_ALLOW')
-  if (config.BERTH_MODEL_URL) allowed.push(own(fromContainer(config.BERTH_MODEL_URL), 'BERTH_MODEL_URL'))
-  return [...allowed, ...ownHosts(config)]
+  return [...readDestinations(config.BERTH_EGRESS_ALLOW, 'BERTH_EGRESS_ALLOW'), ...ownHosts(config)]
 }
 
 /** Berth itself, and the hosts of agents. */
@@ -193,20 +188,13 @@ function ownHosts(config: Config): Destination[] {
 
 /**
  * Berth by loopback names, with which clients reach a forwarded port of a cluster: such calls of agents are routed to
- * `web`. Also the operator's model, by the name that agents use for a private address.
+ * `web`.
  */
 function routes(config: Config): EgressRoute[] {
-  const { BERTH_WEB_URL: web, BERTH_MODEL_URL: model } = config
-  const made: EgressRoute[] = []
-  if (web) {
-    const hosts = ownHosts(config).filter(({ host }) => /^(127\.[\d.]+|::1|(.*\.)?localhost)$/.test(host))
-    made.push({ hosts, at: own(web, 'BERTH_WEB_URL'), keepsHost: true })
-  }
-  if (model) {
-    const asAgents = own(modelFromContainer(model), 'BERTH_MODEL_URL')
-    made.push({ hosts: [asAgents], at: own(fromContainer(model), 'BERTH_MODEL_URL'), keepsHost: false })
-  }
-  return made
+  const { BERTH_WEB_URL: web } = config
+  if (!web) return []
+  const hosts = ownHosts(config).filter(({ host }) => /^(127\.[\d.]+|::1|(.*\.)?localhost)$/.test(host))
+  return [{ hosts, at: own(web, 'BERTH_WEB_URL') }]
 }
 
 /** Values of HOST with which the web process is reachable on loopback. */

@@ -98,7 +98,7 @@ test('the agent proxy reaches Berth at PORT if PUBLIC_URL is not set', async (t)
   assert.equal(await statusThrough(port, `http://127.0.0.1:${port}/`), 403)
 })
 
-test('in a cluster, agents reach Berth by BERTH_WEB_URL and a private model by a name', async (t) => {
+test('in a cluster, agents reach Berth by BERTH_WEB_URL, and the model only through the gateway', async (t) => {
   const hosts: (string | undefined)[] = []
   const server = createServer((req, res) => {
     hosts.push(req.headers.host)
@@ -115,9 +115,9 @@ test('in a cluster, agents reach Berth by BERTH_WEB_URL and a private model by a
   })
   const port = await egressPort(host)
   const berth = [`localhost:${forwarded}`, `x0000001.agents.localhost:${forwarded}`]
-  for (const name of [...berth, `model.berth.internal:${open}`])
-    assert.equal(await statusThrough(port, `http://${name}/v1`), 200, name)
-  assert.deepEqual(hosts, [...berth, `127.0.0.2:${open}`])
+  for (const name of berth) assert.equal(await statusThrough(port, `http://${name}/v1`), 200, name)
+  assert.deepEqual(hosts, berth)
+  assert.equal(await statusThrough(port, `http://127.0.0.2:${open}/v1`), 403)
   assert.equal(await statusThrough(port, `http://localhost:${open}/`), 403)
 })
 
