@@ -197,8 +197,7 @@ export class EgressProxy {
       const { idleMs, headerBytes } = this.#limits
       if (req.socket.destroyed) upstream.destroy()
       else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
-      else
-        await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
+      else await forward(req, res, { destination, path, upstream, upgrade: detached, idleMs, headerBytes })
     } catch (error) {
       const refusal = error instanceof ProxyError ? error : new ProxyError(500, 'Internal error')
       if (refusal !== error) this.#log.error({ err: error }, 'egress failed')
