@@ -12,6 +12,7 @@ import { Login } from './pages/login/Login.tsx'
 import { readAuditSearch } from './pages/operate/audit/search.ts'
 import { readOperationsSearch } from './pages/operate/operations/search.ts'
 import { Overview } from './pages/overview/Overview.tsx'
+import { readSpendingSearch } from './pages/spending/range.ts'
 import { Broken, Lost } from './shell/Lost.tsx'
 import { Shell } from './shell/Shell.tsx'
 
@@ -79,6 +80,12 @@ const gateway = createRoute({
   path: '/dashboard/files/gateways/$gatewayId',
   component: lazyRouteComponent(() => import('./pages/files/gateways/GatewayPage.tsx'), 'GatewayPage'),
 })
+const spending = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/spending',
+  validateSearch: readSpendingSearch,
+  component: lazyRouteComponent(() => import('./pages/spending/Spending.tsx'), 'Spending'),
+})
 const account = createRoute({
   getParentRoute: () => shell,
   path: '/dashboard/account',
@@ -131,6 +138,12 @@ const agentPages = [
     ...inAgent,
     path: 'tasks',
     component: lazyRouteComponent(() => import('./pages/agent/Tasks.tsx'), 'Tasks'),
+  }),
+  createRoute({
+    ...inAgent,
+    path: 'models',
+    validateSearch: readSpendingSearch,
+    component: lazyRouteComponent(() => import('./pages/agent/Models.tsx'), 'Models'),
   }),
   createRoute({
     ...inAgent,
@@ -257,6 +270,7 @@ export const router = createRouter({
       agents,
       newAgent,
       agent.addChildren(agentPages),
+      spending,
       operate.addChildren(operatePages),
       account,
     ]),

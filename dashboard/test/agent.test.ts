@@ -55,6 +55,7 @@ describe('an agent in the dashboard', () => {
       [`/files/public/${files.public}`, 'No metadata yet.'],
       [`/files/private/${files.private}`, 'Anyone with a link can read the file'],
       ['/agents', /running/],
+      ['/spending', 'No limit is set.'],
       ['/agents/new', 'Viewers can see everything'],
       [agent, 'Viewers can see everything'],
       [`${agent}/console`, 'Viewers can see everything'],
@@ -62,6 +63,7 @@ describe('an agent in the dashboard', () => {
       [`${agent}/snapshots`, /No snapshots yet|Newest/],
       [`${agent}/tasks`, 'No tasks yet'],
       [`${agent}/skills`, 'No skills yet'],
+      [`${agent}/models`, 'No limit is set.'],
       [`${agent}/secrets`, /CODEX_API_KEY|no secrets yet/],
       [`${agent}/channels`, 'Discord'],
       [`${agent}/devices`, /operator.write|No pending requests/],
@@ -97,7 +99,7 @@ describe('an agent in the dashboard', () => {
     }
     // Buttons that change nothing: they switch views, sort, copy, download or dismiss a hint.
     const harmless =
-      /: (Copy( .+)?|Not now|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped|failed)( \d+)?|[78930]+ days|▸.+|.+ B)$/
+      /: (Copy( .+)?|Not now|Download|Form|All settings|JSON|Attached|Library|Hub|Public|Private|Added [↓↑]|(all|running|starting|stopped|failed)( \d+)?|This month|Last month|By (model|agent)|Money|Tokens|[78930]+ days|▸.+|.+ B)$/
     assert.deepEqual(
       found.filter((button) => !harmless.test(button)),
       [],

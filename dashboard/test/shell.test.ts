@@ -290,6 +290,7 @@ describe('attacks', () => {
       '/operate/members',
       '/operate/webhooks',
       '/operate/audit',
+      '/spending',
       '/operate/workspaces',
     ]) {
       await open(path)

@@ -41,3 +41,25 @@ export const clock = (time: string | number): string => CLOCK.format(new Date(ti
 
 /** The two ends of a long id. */
 export const shorten = (id: string): string => (id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-6)}` : id)
+
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
+const SMALL = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+const CENTS = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 })
+/** Amounts below this are shown as less than it. */
+const LEAST_USD = 0.0001
+
+/** A large count as people read it: `1.2M`. */
+export const compact = (n: number): string => COMPACT.format(n)
+
+/** US dollars, with more digits below a cent: `$1,204.50`, `$0.0031`. */
+export function usd(amount: number | string): string {
+  const n = Number(amount)
+  if (n > 0 && n < LEAST_USD) return `<$${LEAST_USD}`
+  return `$${n > 0 && n < 0.01 ? SMALL.format(n) : CENTS.format(n)}`
+}
+
+/** Milliseconds as people read them: `850 ms`, `2.4 s`. */
+export const duration = (ms: number): string =>
+  ms < 1000
+    ? `${Math.round(ms)} ms`
+    : `${(ms / 1000).toLocaleString('en', { maximumFractionDigits: ms < 10_000 ? 1 : 0 })} s`

@@ -185,6 +185,7 @@ const TONES: Record<string, string> = {
   starting: 'text-busy',
   queued: 'text-busy',
   degraded: 'text-busy',
+  paused: 'text-busy',
   backfilled: 'text-busy',
   searching: 'text-busy',
   retrieving: 'text-busy',
@@ -193,6 +194,8 @@ const TONES: Record<string, string> = {
   error: 'text-bad',
   down: 'text-bad',
   expired: 'text-bad',
+  spent: 'text-bad',
+  refused: 'text-bad',
 }
 
 const LIVE = ['running']

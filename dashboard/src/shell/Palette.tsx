@@ -38,6 +38,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     [texts.nav.overview, '/dashboard'],
     [texts.nav.files, '/dashboard/files'],
     [texts.nav.agents, '/dashboard/agents'],
+    [texts.nav.spending, '/dashboard/spending'],
     ...operateTabs(rights).map(({ to, label }): [string, string] => [`${texts.nav.operate}: ${label}`, to]),
     [texts.nav.account, '/dashboard/account'],
   ]

@@ -21,6 +21,7 @@ const PAGES = [
   ['/dashboard', texts.nav.overview, 'overview'],
   ['/dashboard/files', texts.nav.files, 'files'],
   ['/dashboard/agents', texts.nav.agents, 'agents'],
+  ['/dashboard/spending', texts.nav.spending, 'spending'],
   ['/dashboard/operate', texts.nav.operate, 'operate'],
 ] as const
 

@@ -7,6 +7,7 @@ export const GO = {
   o: '/dashboard',
   f: '/dashboard/files',
   a: '/dashboard/agents',
+  s: '/dashboard/spending',
   p: '/dashboard/operate',
 } as const
 const BEHIND_MS = 1500

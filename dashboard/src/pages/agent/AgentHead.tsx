@@ -9,6 +9,8 @@ import { AgentTile } from '../agents/AgentTile.tsx'
 import { stateWord } from '../agents/agents.ts'
 import { shownState } from '../agents/failure.ts'
 import { lacksModel } from '../agents/models.ts'
+import { useModelAccess } from '../spending/budget.ts'
+import { stateOf } from './models/Access.tsx'
 
 type Agent = NonNullable<ReturnType<typeof useAgent>['agent']>
 
@@ -32,11 +34,24 @@ export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | 
           )
         }
       >
+        {agent && <ModelState agentId={agentId} />}
         {state && <State state={state} label={stateWord(state)} />}
         {agent && <AgentActions agent={agent} onDeleted={() => void navigate({ to: '/dashboard/agents' })} />}
       </PageHead>
       {agent?.status === 'running' && agent.statusReason && <Lack agent={agent} />}
     </div>
+  )
+}
+
+/** Shows that the agent may not call models, with a link to the page that says why. */
+function ModelState({ agentId }: { agentId: string }) {
+  const { data } = useModelAccess(agentId)
+  const state = data && stateOf(data.data)
+  if (!state) return null
+  return (
+    <Link to="/dashboard/agents/$agentId/models" params={{ agentId }} className="hover:underline">
+      <State state={state} label={texts.agentModels.states[state]} />
+    </Link>
   )
 }
 

@@ -100,7 +100,10 @@ function Subject({ change, name }: { change: Change; name: string }) {
   )
 }
 
-const PAGES: Record<string, '/dashboard/files' | `/dashboard/operate/${'keys' | 'members' | 'webhooks'}`> = {
+const PAGES: Record<
+  string,
+  `/dashboard/${'files' | 'spending'}` | `/dashboard/operate/${'keys' | 'members' | 'webhooks'}`
+> = {
   file: '/dashboard/files',
   group: '/dashboard/files',
   swap: '/dashboard/files',
@@ -108,4 +111,5 @@ const PAGES: Record<string, '/dashboard/files' | `/dashboard/operate/${'keys' | 
   member: '/dashboard/operate/members',
   invitation: '/dashboard/operate/members',
   webhook: '/dashboard/operate/webhooks',
+  budget: '/dashboard/spending',
 }

@@ -1,5 +1,6 @@
 import { useId, useState } from 'react'
 import { clock } from '../../../parts/format.ts'
+import { niceTop } from '../../../parts/plot.ts'
 import { Card } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 
@@ -113,11 +114,4 @@ export function Plot({
       </div>
     </Card>
   )
-}
-
-/** The smallest 1, 2 or 5 times a power of ten that is at least 10% above the value. */
-function niceTop(value: number): number {
-  if (value <= 0) return 1
-  const power = 10 ** Math.floor(Math.log10(value))
-  return ([1, 2, 5, 10].find((step) => step * power >= value * 1.1) ?? 20) * power
 }
