@@ -1,1 +1,0 @@
-import{r as e}from"./me-Crzdsdh4.js";import{a as t,r as n}from"./texts-9SqxQ-Kj.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>t(n.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

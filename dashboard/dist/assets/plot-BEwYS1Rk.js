@@ -1,0 +1,1 @@
+function e(e){if(e<=0)return 1;let t=10**Math.floor(Math.log10(e));return([1,2,5,10].find(n=>n*t>=e*1.1)??20)*t}export{e as t};
