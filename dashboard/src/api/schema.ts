@@ -4558,6 +4558,56 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/model/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the prices of models, in US dollars per million tokens
+         * @description First the prices that the operator has set, which replace others; then those of Berth’s list.
+         *
+         *     Scope: `org:agents:read`.
+         */
+        get: operations["listModelPrices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/admin/model/prices/{provider}/{model}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set the price of a model as of today
+         * @description In US dollars per million tokens. It replaces the price in Berth’s list.
+         *
+         *     Scope: `instance:write`.
+         */
+        put: operations["setModelPrice"];
+        post?: never;
+        /**
+         * Remove the operator’s price of a model
+         * @description The price in Berth’s list applies again.
+         *
+         *     Scope: `instance:write`.
+         */
+        delete: operations["removeModelPrice"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/spending": {
         parameters: {
             query?: never;
@@ -24139,6 +24189,197 @@ export interface operations {
                             /** @description Null if no budget was set. */
                             updatedAt: string | null;
                         };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listModelPrices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All prices. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "prices": [
+                     *           {
+                     *             "provider": "openai",
+                     *             "model": "gpt-5.5",
+                     *             "source": "list",
+                     *             "from": "2026-11-28",
+                     *             "input": 2.5,
+                     *             "output": 2.5,
+                     *             "cachedInput": 2.5,
+                     *             "cacheWrite": 2.5,
+                     *             "reasoning": 2.5,
+                     *             "maxOutput": 128000
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            prices: {
+                                provider: string;
+                                /** @description `*` stands for all models of the provider without a price. */
+                                model: string;
+                                /** @enum {string} */
+                                source: "operator" | "list";
+                                /** @description The first day, in UTC. */
+                                from: string;
+                                input: number;
+                                output: number;
+                                /** @description For input read from the provider’s cache. Default: `input`. */
+                                cachedInput?: number;
+                                /** @description For input written to its cache. Default: `input`. */
+                                cacheWrite?: number;
+                                /** @description Default: `output`. */
+                                reasoning?: number;
+                                /** @description The most tokens of one reply if the request names no limit. */
+                                maxOutput?: number;
+                                /** @description A request with more than `above` input tokens costs this many times as much. */
+                                long?: {
+                                    above: number;
+                                    input: number;
+                                    output: number;
+                                };
+                            }[];
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    setModelPrice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+                /** @description The id of a model in the list of models, such as `openclaw/default`. */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "input": 2.5,
+                 *       "output": 2.5,
+                 *       "cachedInput": 2.5,
+                 *       "cacheWrite": 2.5,
+                 *       "reasoning": 2.5,
+                 *       "maxOutput": 128000
+                 *     }
+                 */
+                "application/json": {
+                    input: number;
+                    output: number;
+                    /** @description For input read from the provider’s cache. Default: `input`. */
+                    cachedInput?: number;
+                    /** @description For input written to its cache. Default: `input`. */
+                    cacheWrite?: number;
+                    /** @description Default: `output`. */
+                    reasoning?: number;
+                    /** @description The most tokens of one reply if the request names no limit. */
+                    maxOutput?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description It is set. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": null
+                     *     }
+                     */
+                    "application/json": {
+                        data: null;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    removeModelPrice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                provider: string;
+                /** @description The id of a model in the list of models, such as `openclaw/default`. */
+                model: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is removed. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": null
+                     *     }
+                     */
+                    "application/json": {
+                        data: null;
                     };
                 };
             };

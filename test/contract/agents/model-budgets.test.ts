@@ -147,6 +147,24 @@ describe('a pause', () => {
   })
 })
 
+describe('a price', () => {
+  it('a price of the operator replaces a listed one until it is removed', async () => {
+    const { api, session } = await withAgent()
+    const path = `/v0/admin/model/prices/berth/${randomUUID()}`
+    const name = path.split('/').slice(-2).join('/')
+    assert.equal((await api.put(path, { input: 2.5, output: 10 })).status, 403)
+    assertError(await context.shared.put(path, { input: -1, output: 1 }), 400, 'input: must be at least 0')
+    assert.equal((await context.shared.put(path, { input: 2.5, output: 10 })).status, 200)
+    assert.deepEqual((await session()).prices[name], { input: 2_500_000, output: 10_000_000 })
+    const { prices } = (await api.get('/v0/model/prices')).body.data
+    const sourceOf = (of: string) => prices.find(({ model }: { model: string }) => of.endsWith(model))?.source
+    assert.deepEqual([sourceOf(name), prices.at(-1).source], ['operator', 'list'])
+    assert.equal((await context.shared.delete(path)).status, 200)
+    assertError(await context.shared.delete(path), 404, 'There is no such price')
+    assert.equal((await session()).prices[name], undefined)
+  })
+})
+
 describe('spending', () => {
   it('spending is grouped as asked, as JSON and CSV, and outlives its agent', async () => {
     const { api, agent, key, grant, sync } = await withAgent()

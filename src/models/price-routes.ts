@@ -1,0 +1,103 @@
+import { z } from 'zod'
+import type { Core } from '../core.ts'
+import { notFound } from '../errors.ts'
+import { like, withExample } from '../http/fields.ts'
+import { type Route, routesOf } from '../http/route.ts'
+import { text } from '../http/shapes.ts'
+import { toListed } from './own-prices.ts'
+import { PRICES, PRICES_AS_OF } from './prices.ts'
+
+const route = routesOf('Models')
+
+const rate = withExample(z.number().min(0).max(1_000_000), 2.5)
+const rates = {
+  input: rate,
+  output: rate,
+  cachedInput: rate.optional().describe('For input read from the provider’s cache. Default: `input`.'),
+  cacheWrite: rate.optional().describe('For input written to its cache. Default: `input`.'),
+  reasoning: rate.optional().describe('Default: `output`.'),
+  maxOutput: withExample(z.number().int().min(1).max(100_000_000), 128_000)
+    .optional()
+    .describe('The most tokens of one reply if the request names no limit.'),
+}
+const priceRecord = z.object({
+  provider: like('openai'),
+  model: like('gpt-5.5').describe('`*` stands for all models of the provider without a price.'),
+  source: withExample(z.enum(['operator', 'list']), 'list'),
+  from: like('2026-11-28').describe('The first day, in UTC.'),
+  ...rates,
+  long: z
+    .object({ above: like(200_000), input: like(2), output: like(1.5) })
+    .optional()
+    .describe('A request with more than `above` input tokens costs this many times as much.'),
+})
+const params = z.object({ provider: text(100), model: text(200) })
+
+/** Prices of models, in US dollars per million tokens. */
+export function priceRoutes({ prisma }: Core): Route[] {
+  const today = () => new Date(new Date().toISOString().slice(0, 10))
+  return [
+    route({
+      method: 'get',
+      path: '/v0/model/prices',
+      id: 'listModelPrices',
+      summary: 'List the prices of models, in US dollars per million tokens',
+      description:
+        'First the prices that the operator has set, which replace others; then those of Berth’s list.',
+      scope: 'org:agents:read',
+      success: {
+        description: 'All prices.',
+        body: z.object({ data: z.object({ prices: z.array(priceRecord) }) }),
+      },
+      async handle() {
+        const rows = await prisma.modelPrice.findMany({
+          orderBy: [{ provider: 'asc' }, { model: 'asc' }, { effectiveFrom: 'desc' }],
+        })
+        const own = rows.map((row) => {
+          const from = row.effectiveFrom.toISOString().slice(0, 10)
+          return { ...toListed(row), source: 'operator', from }
+        })
+        const listed = PRICES.map((price) => ({ ...price, source: 'list', from: price.from ?? PRICES_AS_OF }))
+        return { body: { data: { prices: [...own, ...listed] } } }
+      },
+    }),
+    route({
+      method: 'put',
+      path: '/v0/admin/model/prices/:provider/:model',
+      id: 'setModelPrice',
+      summary: 'Set the price of a model as of today',
+      description: 'In US dollars per million tokens. It replaces the price in Berth’s list.',
+      scope: 'instance:write',
+      params,
+      body: z.strictObject(rates),
+      success: { description: 'It is set.', body: z.object({ data: z.null() }) },
+      async handle({ params: { provider, model }, body }) {
+        const { cachedInput = null, cacheWrite = null, reasoning = null, maxOutput = null, ...price } = body
+        const data = { ...price, cachedInput, cacheWrite, reasoning, maxOutput, updatedAt: new Date() }
+        const key = { provider, model, effectiveFrom: today() }
+        await prisma.modelPrice.upsert({
+          where: { provider_model_effectiveFrom: key },
+          create: { ...key, ...data },
+          update: data,
+        })
+        return { body: { data: null } }
+      },
+    }),
+    route({
+      method: 'delete',
+      path: '/v0/admin/model/prices/:provider/:model',
+      id: 'removeModelPrice',
+      summary: 'Remove the operator’s price of a model',
+      description: 'The price in Berth’s list applies again.',
+      scope: 'instance:write',
+      params,
+      success: { description: 'It is removed.', body: z.object({ data: z.null() }) },
+      errors: [404],
+      async handle({ params }) {
+        const { count } = await prisma.modelPrice.deleteMany({ where: params })
+        if (count === 0) throw notFound('There is no such price')
+        return { body: { data: null } }
+      },
+    }),
+  ]
+}
