@@ -58,7 +58,7 @@ describe('npm start', () => {
     const berth = run(process.execPath, args, { cwd: ROOT, env: await environment(dataDir, empty.url) })
     t.after(() => berth.end())
     const key = await until('a key', () => /BERTH_KEY=(\S+)/.exec(berth.output())?.[1], 180_000)
-    assert.ok(
+    await until('the model is named', () =>
       stripVTControlCharacters(berth.output()).includes(`${MODEL} on Stand-in, found at ${model.url}`),
     )
     const headers = { authorization: `Bearer ${key}` }
