@@ -37,6 +37,8 @@ export class FakeControl {
   /** Picodollars that are left. */
   left = Number.MAX_SAFE_INTEGER
   grants = 0
+  /** How many more grants it refuses because others hold the rest of the budget, and are returning it. */
+  recalls = 0
   readonly records: UsageRecord[] = []
   /** While set, every call gets this status. */
   failure: number | undefined
@@ -66,6 +68,7 @@ export class FakeControl {
 
   #grant({ need }: GrantRequest): GrantAnswer {
     this.grants++
+    if (this.recalls-- > 0) return { refusal: { status: 503, code: 'unavailable', message: 'Recalled' } }
     if (need.usd > this.left) return { refusal: SPENT }
     // Without a limit, one lease is enough for a test.
     const usd = this.left === Number.MAX_SAFE_INTEGER ? 1e15 : need.usd

@@ -9,6 +9,7 @@
  * `sync`; then requests are refused with 503.
  */
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { uuidv7 } from 'uuidv7'
 import { Passes } from '../../lib/loop.ts'
 import type { Logger } from '../../log.ts'
@@ -36,6 +37,9 @@ const LIMITS = {
   unknownKeys: 1000,
   /** Records of one lease in one `sync`. */
   records: 500,
+  /** While other leases of the workspace return their idle rest, which takes them two `sync`s: how often to ask again. */
+  recallTries: 6,
+  recallPauseMs: 500,
 }
 
 export type Used = Omit<UsageRecord, 'id' | 'at'>
@@ -170,8 +174,11 @@ export class Ledger {
     const began = performance.now()
     try {
       let answer = await this.#control.grant(request)
-      // The rest of idle leases may be enough.
-      if ('refusal' in answer && endIdle(known)) {
+      // The rest of idle leases may be enough: of this agent's now, of others' once they have returned it.
+      for (let tries = 0; 'refusal' in answer && tries < LIMITS.recallTries; tries++) {
+        const isRecalled = answer.refusal.code === 'unavailable'
+        if (!endIdle(known) && !isRecalled) break
+        if (isRecalled) await sleep(LIMITS.recallPauseMs)
         await this.#sync()
         answer = await this.#control.grant(request)
       }

@@ -91,6 +91,13 @@ test('what a request did not use is there for the next one, even if the budget h
   assert.equal((await ask(55)).status, 200)
 })
 
+test('a request waits for what others return to the budget', async (t) => {
+  const { post, control } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
+  control.recalls = 2
+  assert.equal((await post(CHAT, { model: 'm', max_tokens: 5, messages: [] })).status, 200)
+  assert.equal(control.grants, 3)
+})
+
 test('without web, a lease is spent, and then requests get 503', async (t) => {
   const { post, control } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
   control.left = 200 * PRICE.output
