@@ -3,7 +3,7 @@ import { texts } from '../../texts.ts'
 import { RANGES, type Range } from './range.ts'
 
 const t = texts.spending
-export const LINK =
+const LINK =
   'inline-flex min-h-9 items-center rounded-lg border border-line bg-card px-3.5 py-1.5 font-medium text-sm hover:border-accent'
 
 /** The choice of days, and a link to download their spending. */

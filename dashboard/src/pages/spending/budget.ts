@@ -12,7 +12,7 @@ export type Period = 'day' | 'month'
 export const PERIODS: readonly Period[] = ['day', 'month']
 
 /** The limits to set; null means no limit. They replace all limits. */
-export type Limits = Record<Period, { usd: string | null; tokens: number | null }> & {
+type Limits = Record<Period, { usd: string | null; tokens: number | null }> & {
   requestsPerMinute: number | null
 }
 
