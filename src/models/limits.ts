@@ -2,9 +2,9 @@
 import type { LimitsRow, UseRow } from '../db/statements/models.ts'
 import { toPicodollars, toUsd } from './money.ts'
 
-export const UNITS = ['usd', 'tokens'] as const
+const UNITS = ['usd', 'tokens'] as const
 export type Unit = (typeof UNITS)[number]
-export const PERIODS = ['day', 'month'] as const
+const PERIODS = ['day', 'month'] as const
 export type Period = (typeof PERIODS)[number]
 
 /** One limit. Money is in picodollars. */
@@ -78,7 +78,7 @@ export function spentText(
   return `Budget spent: ${inWords(unit, limit)} per ${period} ${OF_SCOPE[scope]}${rest}. Resets at ${until}.`
 }
 
-export const PERCENTS = [50, 80, 100] as const
+const PERCENTS = [50, 80, 100] as const
 
 /** The percents of a limit that spending passes on its way from one amount to another. */
 export function percentsPassed(

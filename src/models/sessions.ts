@@ -148,7 +148,7 @@ const hash = (value: unknown) =>
   createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 22)
 
 /** True for a server on this machine or in a private network, which costs nothing unless it has a price. */
-export function isLocalUrl(url: string): boolean {
+function isLocalUrl(url: string): boolean {
   const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
   if (isIP(host)) return isPrivateAddress(host)
   return !host.includes('.') || host === HOST_MACHINE || host.endsWith('.local')

@@ -3,7 +3,7 @@ import type { Pool } from '../db/pool.ts'
 import { toPicodollars, toUsd } from './money.ts'
 
 export const GROUPS = ['day', 'model', 'agent', 'session'] as const
-export type Group = (typeof GROUPS)[number]
+type Group = (typeof GROUPS)[number]
 const MAX_ROWS = 10_000
 
 /** The columns of each group, with their names in answers. */

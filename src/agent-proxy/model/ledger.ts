@@ -42,7 +42,7 @@ const LIMITS = {
   recallPauseMs: 500,
 }
 
-export type Used = Omit<UsageRecord, 'id' | 'at'>
+type Used = Omit<UsageRecord, 'id' | 'at'>
 
 /** The reservation of one request. */
 export interface Reservation {

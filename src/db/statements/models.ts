@@ -236,7 +236,7 @@ export const updateModelLeases = statement({
 })
 
 /** Beyond so many rows of an agent and day, new sessions share a row per model; beyond twice as many, models do too. */
-export const SPENDING_ROWS = 200
+const SPENDING_ROWS = 200
 
 const SUMS = [
   ['requests', 'bigint'],
