@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
 import { AgentNetworks } from '../agent-proxy/agent-networks.ts'
@@ -8,6 +9,7 @@ import { EgressProxy, type EgressRoute } from '../agent-proxy/egress.ts'
 import { FIRST_EGRESS_PORT, listenOnKeptPort } from '../agent-proxy/egress-port.ts'
 import { ControlClient } from '../agent-proxy/model/control-client.ts'
 import { ModelGateway } from '../agent-proxy/model/gateway.ts'
+import { Journal } from '../agent-proxy/model/journal.ts'
 import { Ledger } from '../agent-proxy/model/ledger.ts'
 import { Upstream } from '../agent-proxy/model/upstream.ts'
 import { AGENT_PROXY_PORT, type AgentProxyAddress } from '../agent-proxy/tunnel-client.ts'
@@ -146,7 +148,8 @@ function openGateway(
   destinations: { allowed: readonly Destination[]; refused: BlockList },
 ): ModelGateway {
   const control = new ControlClient({ url: config.BERTH_WEB_URL ?? webOnThisMachine(config), key })
-  const ledger = new Ledger({ control, log })
+  const journal = new Journal(join(config.BERTH_DATA_DIR, 'models.jsonl'), log)
+  const ledger = new Ledger({ control, log, journal })
   const upstream = new Upstream(destinations)
   parts.add('model gateway', async () => {
     upstream.close()

@@ -1,11 +1,13 @@
 /** A model gateway in front of a model that the test plays, with a control plane that keeps one budget in memory. */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import { ControlClient } from '../../src/agent-proxy/model/control-client.ts'
 import { ModelGateway } from '../../src/agent-proxy/model/gateway.ts'
+import { Journal } from '../../src/agent-proxy/model/journal.ts'
 import { Ledger } from '../../src/agent-proxy/model/ledger.ts'
 import {
   type GrantAnswer,
@@ -23,6 +25,7 @@ import { Upstream } from '../../src/agent-proxy/model/upstream.ts'
 import { createLogger } from '../../src/log.ts'
 import type { Dialect } from '../../src/model-providers.ts'
 import { serveHttp, startProxy } from './egress.ts'
+import { useFolder } from './folder.ts'
 import { until } from './processes.ts'
 
 export const VIRTUAL_KEY = 'virtual-key'
@@ -146,7 +149,8 @@ export async function startModelGateway(
   const registry = new Registry()
   const log = createLogger('test', 'debug', { write: () => {} })
   const client = new ControlClient({ url: `http://127.0.0.1:${web}`, key: 'control-key' })
-  const ledger = new Ledger({ control: client, log })
+  const journal = new Journal(join(await useFolder('berth-model-', t), 'models.jsonl'), log)
+  const ledger = new Ledger({ control: client, log, journal })
   const upstream = new Upstream({ allowed: [] })
   const gateway = new ModelGateway({ ledger, upstream, log, registry, ...(quietMs && { quietMs }) })
   const proxy = await startProxy(t, [], { gateway })

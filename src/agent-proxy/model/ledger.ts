@@ -3,10 +3,10 @@
  * reserves from a lease before it is sent, and settles what it used after it. Both are synchronous, so parallel requests
  * never reserve the same money.
  *
- * If the proxy is killed: for each lease, what its requests had reserved at the last `sync` counts as spent, and the
- * rest returns after LEASE_MS. So requests that ended within the last SYNC_MS, and requests that both began and died
- * within it, are not charged. Without `web`, leases stay usable for LEASE_MS − LEASE_MARGIN_MS after the last answered
- * `sync`; then requests are refused with 503.
+ * If the proxy is killed, the next one reports what its requests may have spent since the last answered `sync`, from
+ * the journal: that counts as spent until the period ends, and the rest of its leases returns after LEASE_MS. Only if
+ * the journal is lost, too, as with a machine, requests that began within the last SYNC_MS are not charged. Without
+ * `web`, leases stay usable for LEASE_MS − LEASE_MARGIN_MS after the last answered `sync`; then requests get 503.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,6 +14,7 @@ import { uuidv7 } from 'uuidv7'
 import { Passes } from '../../lib/loop.ts'
 import type { Logger } from '../../log.ts'
 import type { ControlClient } from './control-client.ts'
+import type { AtRisk, Journal } from './journal.ts'
 import {
   type Amounts,
   LEASE_MARGIN_MS,
@@ -53,7 +54,12 @@ export interface Reservation {
 interface OpenLease {
   id: string
   left: Amounts
-  open: { usd: number; tokens: number; requests: number }
+  open: Amounts
+  /** What may be spent without `web` knowing: open at the last answered report, or reserved since it was made. */
+  risk: Amounts
+  /** What was reserved since the last report was made, and what was open then. */
+  since: Amounts
+  openAtReport: Amounts
   requestsUntil: number
   usableUntil: number
   endsAt: number
@@ -92,11 +98,16 @@ export class Ledger {
   readonly #loading = new Map<string, Promise<KnownSession>>()
   readonly #unknown = new Map<string, RefusalError>()
   readonly #passes: Passes
+  readonly #journal: Journal
+  /** Leases of a killed process, until they are reported. */
+  #inherited: AtRisk[]
   #syncing: Promise<void> = Promise.resolve()
 
-  constructor({ control, log }: { control: ControlClient; log: Logger }) {
+  constructor({ control, log, journal }: { control: ControlClient; log: Logger; journal: Journal }) {
     this.#control = control
     this.#log = log
+    this.#journal = journal
+    this.#inherited = journal.leases
     this.#passes = new Passes(
       () => this.#sync(),
       () => SYNC_MS,
@@ -131,7 +142,7 @@ export class Ledger {
   async reserve(known: KnownSession, need: Amounts): Promise<Reservation> {
     for (;;) {
       const lease = known.leases.find((one) => hasRoom(one, need))
-      if (lease) return this.#take(lease, need)
+      if (lease) return this.#take(known.key, lease, need)
       known.granting ??= this.#grant(known, need).finally(() => {
         known.granting = undefined
       })
@@ -191,9 +202,12 @@ export class Ledger {
     }
   }
 
-  #take(lease: OpenLease, need: Amounts): Reservation {
+  #take(key: string, lease: OpenLease, need: Amounts): Reservation {
     add(lease.left, need, -1)
     add(lease.open, need, 1)
+    add(lease.risk, need, 1)
+    add(lease.since, need, 1)
+    this.#note(key, lease)
     lease.lastUsed = performance.now()
     let isSettled = false
     return {
@@ -207,6 +221,10 @@ export class Ledger {
         lease.records.push({ ...used, id: uuidv7(), at: Date.now() })
       },
     }
+  }
+
+  #note(key: string, { id, seq, risk }: OpenLease): void {
+    this.#journal.note({ id, key, seq, usd: risk.usd, tokens: risk.tokens })
   }
 
   /** One `sync` after the other. Never rejects. */
@@ -227,17 +245,20 @@ export class Ledger {
       if (known.gone || began - known.lastUsed > LIMITS.idleSessionMs) this.#known.delete(known.key)
     }
     const sessions = [...this.#known.values()]
-    if (sessions.length === 0) return
+    const inherited = this.#inherited
+    if (sessions.length === 0 && inherited.length === 0) return
     const leases = sessions.flatMap((known) => known.leases)
     for (const known of sessions) for (const lease of known.leases) lease.sent ??= report(known.key, lease)
     const living = sessions.filter(({ gone }) => !gone)
     const versions = living.flatMap(({ key, session: { version } }) => (version ? [[key, version]] : []))
     const answer = await this.#control.sync({
       proxy: this.#proxy,
-      leases: leases.flatMap(({ sent }) => sent ?? []),
+      leases: [...leases.flatMap(({ sent }) => sent ?? []), ...inherited.map(inheritedReport)],
       keys: living.map(({ key }) => key),
       known: Object.fromEntries(versions),
     })
+    this.#inherited = []
+    for (const lease of inherited) this.#journal.note({ ...lease, usd: 0, tokens: 0 })
     const unchanged = new Set(answer.unchanged)
     const ended = new Set(answer.ended)
     for (const known of sessions) {
@@ -245,6 +266,9 @@ export class Ledger {
         if (!leases.includes(lease)) continue
         const isDone = lease.sent?.done
         lease.sent = undefined
+        lease.risk = { ...lease.openAtReport }
+        add(lease.risk, lease.since, 1)
+        this.#note(known.key, lease)
         lease.usableUntil = usableFrom(began)
         if (ended.has(lease.id)) lease.isOver = true
         if (isDone) known.leases = known.leases.filter((one) => one !== lease)
@@ -280,7 +304,7 @@ function openLease(lease: Lease, began: number): OpenLease {
   return {
     id: lease.id,
     left: { usd: lease.usd, tokens: lease.tokens, requests: lease.requests },
-    open: { usd: 0, tokens: 0, requests: 0 },
+    ...{ open: nothing(), risk: nothing(), since: nothing(), openAtReport: nothing() },
     requestsUntil: began + lease.requestsForMs,
     usableUntil: usableFrom(began),
     endsAt: began + lease.endsInMs,
@@ -302,7 +326,19 @@ function hasRoom(lease: OpenLease, need: Amounts): boolean {
   return left.usd >= need.usd && left.tokens >= need.tokens && left.requests >= need.requests
 }
 
+const nothing = (): Amounts => ({ usd: 0, tokens: 0, requests: 0 })
+
+/** Later than any report of the process that was killed. */
+const LATER = 1_000_000
+
+/** What a killed process may have spent counts as in flight. */
+const inheritedReport = ({ id, key, seq, usd, tokens }: AtRisk): LeaseReport => ({
+  ...{ id, key, seq: seq + LATER, open: { usd, tokens }, records: [], done: false },
+})
+
 function report(key: string, lease: OpenLease): LeaseReport {
+  lease.openAtReport = { ...lease.open }
+  lease.since = nothing()
   const records = lease.records.splice(0, LIMITS.records)
   const { usd, tokens } = lease.open
   const done = lease.isOver && lease.open.requests === 0 && lease.records.length === 0
