@@ -57,7 +57,7 @@ interface OpenLease {
   open: Amounts
   /** What may be spent without `web` knowing: open at the last answered report, or reserved since it was made. */
   risk: Amounts
-  /** What was reserved since the last report was made, and what was open then. */
+  /** What was reserved since the last report was made, less what was not used; and what was open then. */
   since: Amounts
   openAtReport: Amounts
   requestsUntil: number
@@ -211,12 +211,16 @@ export class Ledger {
     lease.lastUsed = performance.now()
     let isSettled = false
     return {
-      settle(used) {
+      settle: (used) => {
         if (isSettled) return
         isSettled = true
         const tokens = used.input + used.output
+        const unused = { usd: need.usd - used.usd, tokens: need.tokens - tokens, requests: 0 }
         add(lease.open, need, -1)
-        add(lease.left, { usd: need.usd - used.usd, tokens: need.tokens - tokens, requests: 0 }, 1)
+        add(lease.left, unused, 1)
+        add(lease.risk, unused, -1)
+        add(lease.since, unused, -1)
+        this.#note(key, lease)
         lease.lastUsed = performance.now()
         lease.records.push({ ...used, id: uuidv7(), at: Date.now() })
       },
