@@ -40,7 +40,6 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_AGENT_PROXY_PORT: 'the roles of the stack use BERTH_AGENT_PROXY_SOCKET',
   BERTH_ENGINE_IMAGE: 'for clusters',
   BERTH_EGRESS_URL: 'for several agent proxies; the stack has one',
-  BERTH_WEB_URL: 'only for `agent-proxy`, which is on the network of the machine',
   BERTH_EGRESS_HOST: 'the networks of agents reach the proxy without it',
   BERTH_BACKUP_DIR: 'the service `berth` makes backups, because no role has everything they need',
   BERTH_BACKUP_KEEP: 'for BERTH_BACKUP_DIR; `berth backup` has --keep',
@@ -49,9 +48,10 @@ export const FIXED: Partial<Record<Setting, string>> = {
   BERTH_EGRESS_PORT: 'chosen by `agent-proxy`, which saves it in its volume and reports it to `worker`',
 }
 
-/** Secrets that only these roles know. */
+/** Secrets and addresses that only these roles know. */
 export const OF_ROLES: Partial<Record<Setting, string[]>> = {
   BERTH_MODEL_KEY: ['web'],
+  BERTH_WEB_URL: ['agent-proxy'],
   BERTH_OIDC_CLIENT_SECRET: ['web'],
   JWT_KEY_PREVIOUS: ['web'],
   SECRETS_KEY_PREVIOUS: ['web', 'worker'],
@@ -59,6 +59,7 @@ export const OF_ROLES: Partial<Record<Setting, string[]>> = {
 
 /** Settings whose default in the stack differs. */
 export const OWN_DEFAULT: Partial<Record<Setting, string>> = {
+  BERTH_WEB_URL: '`agent-proxy` is on the machine’s network, and reaches the published port',
   PUBLIC_URL: 'clients reach the published port, not HOST:PORT of the container',
 }
 

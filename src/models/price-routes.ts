@@ -31,7 +31,12 @@ const priceRecord = z.object({
     .optional()
     .describe('A request with more than `above` input tokens costs this many times as much.'),
 })
-const params = z.object({ provider: text(100), model: text(200) })
+const params = z.object({
+  provider: withExample(text(100), 'openai').describe(
+    'Such as `openai`, or `berth` for the operator’s model.',
+  ),
+  model: withExample(text(200), 'gpt-5.5').describe('Its name there, or `*` for all models without a price.'),
+})
 
 /** Prices of models, in US dollars per million tokens. */
 export function priceRoutes({ prisma }: Core): Route[] {

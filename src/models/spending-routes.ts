@@ -3,8 +3,9 @@ import { z } from 'zod'
 import type { Core } from '../core.ts'
 import type { AgentRow } from '../db/statements/agents.ts'
 import { badRequest } from '../errors.ts'
-import { agentId, like } from '../http/fields.ts'
+import { agentId, like, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
+import { text } from '../http/shapes.ts'
 import { GROUPS, readSpending } from './spending.ts'
 
 const TAG = 'Models'
@@ -77,7 +78,7 @@ export function spendingRoutes({ pool }: Core): Route[] {
     description:
       'At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV.',
     body,
-    lines: { mediaType: 'text/csv', body: z.string() },
+    lines: { mediaType: 'text/csv', body: withExample(z.string(), 'day,usd\n2026-11-23,4.0217\n') },
   }
   const send = (res: Response, result: Awaited<ReturnType<typeof answer>>) => {
     res.vary('Accept')
@@ -93,7 +94,9 @@ export function spendingRoutes({ pool }: Core): Route[] {
       summary: 'Get what the agents of the workspace have spent on models',
       description: 'Deleted agents are included.',
       scope: 'org:agents:read',
-      query: selection.extend({ agentId: agentId.max(20).optional().describe('Only this agent.') }),
+      query: selection.extend({
+        agentId: withExample(text(20), 'x7f3k2ab').optional().describe('Only this agent.'),
+      }),
       success,
       async handle({ principal: { workspaceId }, query: { agentId, ...query }, req, res }) {
         return send(res, await answer({ workspaceId, agentId }, query, req.headers.accept))

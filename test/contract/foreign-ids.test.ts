@@ -25,7 +25,7 @@ const OTHERS = [
   'domain',
   'slug',
   'channel',
-  'model',
+  ...['provider', 'model'],
   'token',
   'plugin_id',
 ]

@@ -24285,8 +24285,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Such as `openai`, or `berth` for the operator’s model. */
                 provider: string;
-                /** @description The id of a model in the list of models, such as `openclaw/default`. */
+                /** @description Its name there, or `*` for all models without a price. */
                 model: string;
             };
             cookie?: never;
@@ -24355,8 +24356,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description Such as `openai`, or `berth` for the operator’s model. */
                 provider: string;
-                /** @description The id of a model in the list of models, such as `openclaw/default`. */
+                /** @description Its name there, or `*` for all models without a price. */
                 model: string;
             };
             cookie?: never;
@@ -24522,6 +24524,10 @@ export interface operations {
                             };
                         };
                     };
+                    /**
+                     * @example day,usd
+                     *     2026-11-23,4.0217
+                     */
                     "text/csv": string;
                 };
             };
@@ -24664,6 +24670,10 @@ export interface operations {
                             };
                         };
                     };
+                    /**
+                     * @example day,usd
+                     *     2026-11-23,4.0217
+                     */
                     "text/csv": string;
                 };
             };

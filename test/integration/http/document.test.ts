@@ -82,7 +82,9 @@ describe('the document', () => {
       [path, ...aliases].map((each) => `${method.toUpperCase()} ${each}`),
     )
     const { stack } = app.router as unknown as { stack: Layer[] }
-    assert.deepEqual(documented.sort(), mounted(stack).sort())
+    // Only agent proxies call internal routes.
+    const open = mounted(stack).filter((route) => !route.includes(' /internal/'))
+    assert.deepEqual(documented.sort(), open.sort())
   })
 
   it('the OpenAPI document names each operation once, under a described tag', () => {
