@@ -49,10 +49,13 @@ export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scrip
 }
 
 function checkStart(request: StartRequest): StartRequest {
-  const { run, env, gatewayToken, ownedConfig, defaultConfig, plugins, readyMs, scripts } = request ?? {}
+  const { run, env, gatewayToken, proxyCredential } = request ?? {}
+  const { ownedConfig, defaultConfig, plugins, readyMs, scripts } = request ?? {}
   const bad = (what: string) => new AgentdError('bad_request', what)
   if (typeof run !== 'string' || run === '') throw bad('run must be a name')
   if (typeof gatewayToken !== 'string' || gatewayToken === '') throw bad('gatewayToken must be a text')
+  if (proxyCredential !== undefined && !/^[\w-]+$/.test(`${proxyCredential}`))
+    throw bad('proxyCredential must have letters, digits, _ and -')
   if (!isObject(env) || !Object.entries(env).every(([name, value]) => isVariable(name, value)))
     throw bad('env must have texts without NUL, under names of variables')
   if (!isObject(ownedConfig) || !isObject(defaultConfig)) throw bad('the configurations must be objects')
@@ -61,7 +64,10 @@ function checkStart(request: StartRequest): StartRequest {
   if (!Number.isInteger(readyMs) || readyMs < 1 || readyMs > MAX_READY_MS)
     throw bad(`readyMs must be 1 to ${MAX_READY_MS}`)
   if (!['build', 'start', 'none'].includes(scripts)) throw bad('scripts must be build, start or none')
-  return { run, env, gatewayToken, ownedConfig, defaultConfig, plugins, readyMs, scripts }
+  return {
+    ...{ run, env, gatewayToken, proxyCredential },
+    ...{ ownedConfig, defaultConfig, plugins, readyMs, scripts },
+  }
 }
 
 function isVariable(name: string, value: unknown): boolean {
