@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Json } from '../../../agentd/json.ts'
 import { parseJson, readWhole } from '../../lib/read.ts'
 import type { Logger } from '../../log.ts'
 import type { Dialect } from '../../model-providers.ts'
@@ -13,7 +14,7 @@ import type { Memory } from './memory.ts'
 import type { Amounts, Price, Provider, Refusal } from './protocol.ts'
 import { errorBody, errorEvents, FAILED, RefusalError, refused } from './refusal.ts'
 import { type Upstream, UpstreamError } from './upstream.ts'
-import { costOf, estimate, type Json, Meter, NO_USAGE, type Usage } from './usage.ts'
+import { costOf, estimate, Meter, NO_USAGE, type Usage } from './usage.ts'
 
 const LIMITS = {
   /** Calls of one provider. */

@@ -68,7 +68,11 @@ test('a budget refuses requests that cannot be counted', () => {
     assert.ok(why(body, {}, tokensOnly))
     assert.equal(why(body, {}, none), undefined)
   }
-  for (const body of [{ service_tier: 'priority' }, { modalities: ['text', 'audio'] }]) {
+  for (const body of [
+    { service_tier: 'priority' },
+    { inference_geo: 'us' },
+    { modalities: ['text', 'audio'] },
+  ]) {
     assert.ok(why(body), JSON.stringify(body))
     assert.equal(why(body, {}, tokensOnly), undefined)
   }

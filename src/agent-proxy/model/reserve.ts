@@ -1,9 +1,10 @@
 /** The highest cost of a request, and requests whose cost or tokens nobody can bound. */
+import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
 import { plainName } from './json-body.ts'
 import type { Operation } from './paths.ts'
 import type { Amounts, Price, Session } from './protocol.ts'
-import { dearest, type Json } from './usage.ts'
+import { dearest } from './usage.ts'
 
 /** The most tokens of a reply if neither the request nor the price names a limit. */
 const MAX_OUTPUT = 32_768
@@ -87,7 +88,7 @@ export function uncountable(asked: Asked, limits: Session['limits']): string | u
     .find((one) => !isOwnTool(asked.dialect, one))
   if (tool !== undefined) return `the tool ${JSON.stringify(nameOfTool(asked.dialect, tool))}`
   if (!limits.usd) return undefined
-  const tier = valuesOf(body, ['servicetier', 'speed']).find(
+  const tier = valuesOf(body, ['servicetier', 'speed', 'inferencegeo']).find(
     (value) => value !== null && !PLAIN_TIERS.includes(`${value}`),
   )
   if (tier !== undefined) return `the service tier ${JSON.stringify(tier)}`
@@ -114,7 +115,8 @@ const UNBOUNDED = [
   'container',
   'cachedcontent',
 ]
-const PLAIN_TIERS = ['auto', 'default', 'flex', 'standard', 'standard_only']
+/** Tiers and regions without a surcharge. */
+const PLAIN_TIERS = ['auto', 'default', 'flex', 'standard', 'standard_only', 'global']
 /** Tools of Anthropic's that the agent runs itself. */
 const ANTHROPIC_OWN = /^(custom|bash_\d+|text_editor_\d+|memory_\d+)$/
 
@@ -132,8 +134,6 @@ function nameOfTool(dialect: Dialect, tool: unknown): string {
   return `${name}`.slice(0, 64)
 }
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
 
 /** The values of fields in any of the spellings that servers accept. */

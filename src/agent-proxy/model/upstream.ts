@@ -12,7 +12,14 @@ import { type Destination, hasDestination, parseDestination } from '../destinati
 import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from '../dial.ts'
 import type { Provider } from './protocol.ts'
 
-const LIMITS = { connectMs: 10_000, headerBytes: 32 * 1024, freeSockets: 64, idleSocketMs: 60_000 }
+const LIMITS = {
+  connectMs: 10_000,
+  headerBytes: 32 * 1024,
+  freeSockets: 64,
+  idleSocketMs: 60_000,
+  /** Maximum time without a byte. A model may think for minutes before its first word. */
+  silentMs: 600_000,
+}
 
 export interface UpstreamOptions {
   /** Destinations that may have private addresses. */
@@ -20,12 +27,13 @@ export interface UpstreamOptions {
   /** Public addresses that are refused like private ones. */
   refused?: BlockList
   resolve?: Resolve | undefined
+  silentMs?: number
 }
 
 /** Why a model server cannot be called or gave no valid response, without its address. */
 export class UpstreamError extends Error {
   override name = 'UpstreamError'
-  /** True if the server has not got the request. */
+  /** True if the request did not reach the server. */
   readonly isUnsent: boolean
 
   constructor(message: string, isUnsent: boolean) {
@@ -70,13 +78,17 @@ export class Upstream {
       req.once('socket', (socket) => {
         isConnected = !socket.connecting
       })
+      const { silentMs = LIMITS.silentMs } = this.#options
+      req.setTimeout(silentMs, () => {
+        req.destroy(new UpstreamError(`${provider.id} was silent for ${silentMs / 1000} s`, false))
+      })
       req.once('response', resolve)
       req.once('upgrade', (_response, socket) => {
         socket.destroy()
         reject(new UpstreamError(`${provider.id} sent an upgrade unasked`, false))
       })
       req.once('error', (error: NodeJS.ErrnoException) => {
-        if (request.signal.aborted) return reject(error)
+        if (request.signal.aborted || error instanceof UpstreamError) return reject(error)
         // The other side may close an idle connection just as it is used.
         const isStale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
         if (isStale) return void this.send(provider, request).then(resolve, reject)

@@ -19,13 +19,14 @@ test('usage is read in each dialect, and the last report wins', () => {
         prompt_tokens: 100,
         completion_tokens: 20,
         total_tokens: 150,
-        prompt_tokens_details: { cached_tokens: 60 },
+        prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 20 },
         completion_tokens_details: { reasoning_tokens: 30 },
       },
     },
   )
   // The total contains reasoning that `completion_tokens` lacks.
-  assert.deepEqual(openai.usage, { ...NO_USAGE, input: 100, output: 50, cachedInput: 60, reasoning: 30 })
+  const cached = { cachedInput: 60, cacheWrite: 20 }
+  assert.deepEqual(openai.usage, { ...NO_USAGE, input: 100, output: 50, ...cached, reasoning: 30 })
   assert.equal(openai.textBytes, 5)
 
   const responses = read('openai', {

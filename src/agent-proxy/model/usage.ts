@@ -1,4 +1,5 @@
 /** The usage of a response, as each dialect reports it, and its cost. Reports are untrusted. */
+import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
 import type { Price } from './protocol.ts'
 
@@ -27,9 +28,7 @@ const MOST_TOKENS = 1e9
 /** Anthropic's price of a cache entry for an hour, as a multiple of the input's price. */
 const HOUR_WRITE = 2
 
-export type Json = Record<string, unknown>
-const asObject = (value: unknown): Json =>
-  typeof value === 'object' && value !== null ? (value as Json) : {}
+const asObject = (value: unknown): Json => (isObject(value) ? value : {})
 const count = (value: unknown): number =>
   typeof value === 'number' && value > 0 ? Math.min(Math.ceil(value), MOST_TOKENS) : 0
 
@@ -80,13 +79,15 @@ function readOpenai(raw: Json): Usage {
   const outputDetails = asObject(raw.completion_tokens_details ?? raw.output_tokens_details)
   const input = count(raw.prompt_tokens ?? raw.input_tokens)
   const said = count(raw.completion_tokens ?? raw.output_tokens)
-  // Some servers count reasoning in the total alone.
+  // Some servers count reasoning only in the total.
   const output = Math.max(said, count(raw.total_tokens) - input)
+  const cachedInput = Math.min(count(inputDetails.cached_tokens), input)
   return {
     ...NO_USAGE,
     input,
     output,
-    cachedInput: Math.min(count(inputDetails.cached_tokens), input),
+    cachedInput,
+    cacheWrite: Math.min(count(inputDetails.cache_write_tokens), input - cachedInput),
     reasoning: Math.min(count(outputDetails.reasoning_tokens), output),
   }
 }

@@ -11,7 +11,7 @@ const reply = (usage?: object) =>
   JSON.stringify({ choices: [{ message: { role: 'assistant', content: 'pong' } }], usage })
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 
-test('a chat reaches the model with the real key and unchanged bytes, and is charged for its usage', async (t) => {
+test('a chat reaches the model with the real key and unchanged bytes, and is charged', async (t) => {
   const { post, control, requests } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
   const body = '{"model":"m", "seed": 12345678901234567890, "max_tokens":7, "messages":[]}'
   const headers = { 'x-session-affinity': 'task 1', 'proxy-authorization': 'Basic eDp5', cookie: 'a=1' }
@@ -63,7 +63,7 @@ test('a stream passes at once, without the usage that only the gateway asked for
   assert.equal((await control.record()).output, 5)
 })
 
-test('of 64 parallel requests, a budget with room for one lets one pass', async (t) => {
+test('a budget with room for one request lets one of 64 parallel requests pass', async (t) => {
   const { post, control, requests } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
   const body = '{"model":"m","max_tokens":5,"messages":[]}'
   control.left = body.length * PRICE.input + 5 * PRICE.output
@@ -78,7 +78,7 @@ test('of 64 parallel requests, a budget with room for one lets one pass', async 
   })
 })
 
-test('what a request did not use is there for the next one, even if the budget has no more', async (t) => {
+test('the next request gets the unused rest of a lease, even if the budget is empty', async (t) => {
   const { post, control } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
   control.left = 100 * PRICE.output
   const ask = async (max_tokens: number) => {
@@ -87,7 +87,7 @@ test('what a request did not use is there for the next one, even if the budget h
   }
   assert.equal((await ask(70)).status, 200)
   assert.equal((await ask(60)).status, 200)
-  // Neither the lease nor the budget has enough alone.
+  // Only the lease and the budget together have enough.
   assert.equal((await ask(55)).status, 200)
 })
 
@@ -149,7 +149,7 @@ test('a key that ends cuts its requests, and is unknown from then on', async (t)
   await control.record()
 })
 
-test('an agent that leaves ends its stream at the model server; a whole response is read for its usage', async (t) => {
+test('a stream ends if its agent leaves; a whole response is read for its usage', async (t) => {
   const closed = Promise.withResolvers<void>()
   const finish = Promise.withResolvers<void>()
   const { post, control, requests } = await startModelGateway(t, async (res, { body }) => {
@@ -198,7 +198,7 @@ test('a virtual key counts only with the credential of its own proxy', async (t)
     [head(`http://model.berth.internal${CHAT}`), 401],
   ] as const)
     assert.equal(statusOf(await talk(port, sent)), status, sent)
-  // The credential of a tunnel is that of its CONNECT.
+  // A tunnel has the credential of its CONNECT.
   for (const [authorization, inner, status] of [
     [basic('secret'), '', 200],
     [basic('other'), basic('secret'), 401],
@@ -219,7 +219,7 @@ test('hosts of providers are reached only through the gateway', async (t) => {
   }
   const { status, body } = await get(port, 'http://openrouter.ai/api/v1/models')
   assert.deepEqual([status, /base URL/.test(body)], [403, true])
-  // Another port of the gateway's host is no gateway.
+  // Another port of the gateway's host does not lead to the gateway.
   assert.equal(
     statusOf(await talk(port, 'CONNECT model.berth.internal:8080 HTTP/1.1\r\nHost: x\r\n\r\n')),
     502,
@@ -256,7 +256,15 @@ test('another path, model or body is refused in the shape of the dialect', async
   })
 })
 
-test('a model server that fails is called again, and then its fallback, with its own name of the model', async (t) => {
+test('a model server that never answers ends the request, and releases what it reserved', async (t) => {
+  const { post, control } = await startModelGateway(t, () => {}, { silentMs: 100 })
+  const answer = await post(CHAT, '{"model":"m","max_tokens":10}')
+  assert.equal(answer.status, 502)
+  assert.match(await answer.text(), /silent for 0.1 s/)
+  assert.equal((await control.record()).status, 502)
+})
+
+test('a failing model server is called again, and then its fallback, by its name of the model', async (t) => {
   const failing = [503, 529, 429]
   const { post, control, requests } = await startModelGateway(t, (res, { body }) => {
     if (body.includes('"mini"')) return res.end(reply(USAGE))
