@@ -37,7 +37,7 @@ export async function writeConfig(
   await replaceConfig(paths.configFile, wanted)
 }
 
-/** What leads a provider to the model gateway; everything else in its entry belongs to the agent's owner. */
+/** The keys that lead a provider to the model gateway. The rest of its entry belongs to the agent's owner. */
 const GATEWAY_KEYS = ['baseUrl', 'apiKey', 'auth', 'api', 'timeoutSeconds', 'headers']
 
 /**

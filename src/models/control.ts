@@ -36,8 +36,6 @@ const grantRequest = z.object({
   need: z.object({ usd: amount, tokens: count, requests: z.number().int().min(0).max(1_000_000) }),
 })
 const record = z.object({
-  id: z.string(),
-  at: z.number(),
   provider: z.string().max(100),
   model: name,
   session: name,

@@ -17,7 +17,7 @@ import {
 
 const LOG_BYTES = 10_485_760
 
-/** What both parts of the configuration depend on. */
+/** The options of both parts of the configuration. */
 interface ModelOptions {
   config: ModelSettings
   /** The agent's secrets, by name. */

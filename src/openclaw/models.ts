@@ -1,5 +1,5 @@
 /**
- * The engine's model providers. Those of Berth lead to the model gateway with the agent's virtual key: the operator's
+ * The engine's model providers. Berth's own providers lead to the model gateway with the agent's virtual key: the operator's
  * model, providers whose keys are attached to the agent as secrets, and the local model that its owner chose.
  */
 import type { Json } from '../../agentd/json.ts'
@@ -10,7 +10,7 @@ import { gatewayPath, LOCAL_PROVIDER, MODEL_PROVIDERS, OPERATOR_PROVIDER } from 
 
 export type ModelSettings = Pick<Config, 'BERTH_MODEL_URL' | 'BERTH_MODEL_CONTEXT'>
 
-/** What an agent's next run uses models with. */
+/** How an agent's next run reaches models. */
 export interface ModelAccess {
   /** The gateway's URL in the sandbox, without a trailing slash. */
   url: string
@@ -156,7 +156,7 @@ const modelOf = (config: ModelSettings, id: string): Json => ({
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   contextWindow: config.BERTH_MODEL_CONTEXT,
   maxTokens: maxReplyOf(config),
-  // The conversation or task, by which Berth shows spending.
+  // Names the conversation or task, so that Berth can show its spending.
   compat: { sendSessionAffinityHeaders: true },
 })
 

@@ -131,7 +131,7 @@ describe(`budgets of models while processes are killed (${replay})`, () => {
       }
       await Promise.all([killAtRandom(), ...Array.from({ length: CLIENTS }, client)])
       await until('leases have ended', async () => (await readUse()).offered === 0, SETTLED_MS)
-      // What leases of killed processes have returned can be spent again, and no more.
+      // Only the rest that leases of killed processes have returned can be spent again.
       await until('the budget is spent', async () => (await ask()) === 429)
       await until('leases have ended again', async () => (await readUse()).offered === 0, SETTLED_MS)
       const { spent, open } = await readUse()

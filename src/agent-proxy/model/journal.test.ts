@@ -9,7 +9,7 @@ import { Journal } from './journal.ts'
 const log = createLogger('test', 'silent')
 const lease = (id: string, usd: number, seq = 1) => ({ id, key: 'k', seq, usd, tokens: 2 * usd })
 
-test('what a killed process had at risk is read by the next one', async (t) => {
+test('the next process reads the amounts that a killed one had at risk', async (t) => {
   const path = join(await useFolder('berth-journal-', t), 'new', 'models.jsonl')
   const first = new Journal(path, log)
   assert.deepEqual(first.leases, [])

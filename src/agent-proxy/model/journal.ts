@@ -1,6 +1,6 @@
 /**
- * What requests may have spent since `web` last answered a report, in a file that outlives a killed process: the next
- * one reports it. A write takes microseconds and survives a SIGKILL, not a power failure.
+ * Keeps the amounts that requests may have spent since `web` last answered a report, in a file that outlives a killed
+ * process. The next process reports them. A write takes microseconds and survives a SIGKILL, not a power failure.
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -11,13 +11,13 @@ export interface AtRisk {
   id: string
   /** SHA-256 (hex) of the virtual key. */
   key: string
-  /** Of the lease's last report. */
+  /** Number of the lease's last report. */
   seq: number
   usd: number
   tokens: number
 }
 
-/** Above this size, the file is written anew with what still counts. */
+/** Above this size, the file is replaced by one with only the amounts that still count. */
 const MAX_BYTES = 1_048_576
 
 export class Journal {

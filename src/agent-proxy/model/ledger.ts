@@ -3,14 +3,13 @@
  * reserves from a lease before it is sent, and settles what it used after it. Both are synchronous, so parallel requests
  * never reserve the same money.
  *
- * If the proxy is killed, the next one reports what its requests may have spent since the last answered `sync`, from
- * the journal: that counts as spent until the period ends, and the rest of its leases returns after LEASE_MS. Only if
+ * If the proxy is killed, the next one reads the journal and reports the amounts that requests may have spent since the
+ * last answered `sync`. They count as spent until the period ends. The rest of the leases returns after LEASE_MS. Only if
  * the journal is lost, too, as with a machine, requests that began within the last SYNC_MS are not charged. Without
  * `web`, leases stay usable for LEASE_MS − LEASE_MARGIN_MS after the last answered `sync`; then requests get 503.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { uuidv7 } from 'uuidv7'
 import { Passes } from '../../lib/loop.ts'
 import type { Logger } from '../../log.ts'
 import type { ControlClient } from './control-client.ts'
@@ -31,7 +30,7 @@ import { RefusalError, refused } from './refusal.ts'
 const LIMITS = {
   /** How long a session without requests is kept. */
   idleSessionMs: 120_000,
-  /** How long a lease without requests is kept: meanwhile it counts against the budgets. */
+  /** How long a lease without requests is kept. Until it ends, it counts against the budgets. */
   idleLeaseMs: 10_000,
   /** How long an unknown key is refused without asking again. */
   unknownMs: 2000,
@@ -43,21 +42,19 @@ const LIMITS = {
   recallPauseMs: 500,
 }
 
-type Used = Omit<UsageRecord, 'id' | 'at'>
-
 /** The reservation of one request. */
 export interface Reservation {
   /** Releases the reservation and charges what was used. Only the first call counts. */
-  settle(used: Used): void
+  settle(used: UsageRecord): void
 }
 
 interface OpenLease {
   id: string
   left: Amounts
   open: Amounts
-  /** What may be spent without `web` knowing: open at the last answered report, or reserved since it was made. */
+  /** The amount that may be spent without `web` knowing: open at the last answered report, or reserved since then. */
   risk: Amounts
-  /** What was reserved since the last report was made, less what was not used; and what was open then. */
+  /** The reservations since the last report was made, without their unused parts; and the open amount then. */
   since: Amounts
   openAtReport: Amounts
   requestsUntil: number
@@ -185,7 +182,7 @@ export class Ledger {
     const began = performance.now()
     try {
       let answer = await this.#control.grant(request)
-      // The rest of idle leases may be enough: of this agent's now, of others' once they have returned it.
+      // Idle leases may have enough: this agent's at once, other agents' as soon as they have returned it.
       for (let tries = 0; 'refusal' in answer && tries < LIMITS.recallTries; tries++) {
         const isRecalled = answer.refusal.code === 'unavailable'
         if (!endIdle(known) && !isRecalled) break
@@ -222,7 +219,7 @@ export class Ledger {
         add(lease.since, unused, -1)
         this.#note(key, lease)
         lease.lastUsed = performance.now()
-        lease.records.push({ ...used, id: uuidv7(), at: Date.now() })
+        lease.records.push(used)
       },
     }
   }
@@ -335,7 +332,7 @@ const nothing = (): Amounts => ({ usd: 0, tokens: 0, requests: 0 })
 /** Later than any report of the process that was killed. */
 const LATER = 1_000_000
 
-/** What a killed process may have spent counts as in flight. */
+/** Reports the amount that a killed process may have spent as in flight. */
 const inheritedReport = ({ id, key, seq, usd, tokens }: AtRisk): LeaseReport => ({
   ...{ id, key, seq: seq + LATER, open: { usd, tokens }, records: [], done: false },
 })

@@ -126,10 +126,6 @@ export type GrantAnswer = { lease: Lease } | { refusal: Refusal }
 
 /** The usage of one request. Each is reported once, in a `sync` that is repeated until it is answered. */
 export interface UsageRecord {
-  /** UUIDv7, by which `web` recognises a repeat. */
-  id: string
-  /** When it ended, in milliseconds since 1970. */
-  at: number
   provider: string
   model: string
   /** The conversation or task, as the agent reports it in a header; empty if it does not. */

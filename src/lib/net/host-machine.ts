@@ -5,7 +5,7 @@
 export const HOST_MACHINE = 'host.docker.internal'
 
 /**
- * The name of the model gateway for containers. The egress proxy serves it itself. It is no private address and not
- * below `.local`: before a task, the engine would call those directly, without a proxy, and skip the task.
+ * The name of the model gateway for containers. The egress proxy serves it itself. Its name is neither a private
+ * address nor below `.local`: before a task, the engine calls those without a proxy, and skips the task if that fails.
  */
 export const MODEL_HOST = 'model.berth.internal'

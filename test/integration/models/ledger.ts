@@ -84,8 +84,6 @@ export async function openLedger() {
 }
 
 export const usage = (usd: number, given: Partial<UsageRecord> = {}): UsageRecord => ({
-  id: uuidv7(),
-  at: Date.now(),
   provider: 'openai',
   model: 'm',
   session: '',

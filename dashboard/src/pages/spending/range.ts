@@ -23,7 +23,7 @@ export function readSpendingSearch({ range, by }: Record<string, unknown>): Spen
 
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
-/** The first and last day of a range. This month goes on to its end, also in the future. */
+/** The first and last day of a range. This month includes its days in the future. */
 export function daysOf(range: Range, now = new Date()): string[] {
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()]
   const today = Date.UTC(year, month, now.getUTCDate())
