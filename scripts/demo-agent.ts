@@ -10,21 +10,14 @@
  * everything that it starts and removes all data, even on Ctrl-C.
  */
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { enginesDir } from '../test/support/engines.ts'
-import { startModel } from '../test/support/model.ts'
-import { type AgentView, DemoAgent } from './demo/agent.ts'
-import { type Berth, startBerth, UnexpectedAnswer } from './demo/berth.ts'
+import type { DemoAgent } from './demo/agent.ts'
+import { createAgent, removeAgent, startWithModel } from './demo/agent-steps.ts'
 import { type Demo, runDemo } from './demo/run.ts'
 import { bytes } from './demo/screen.ts'
 
 const LIMIT_MS = 10 * 60_000
 const POLL_MS = 200
-/** The domain of the agents' hosts. */
-const AGENT_DOMAIN = 'agents.localhost'
-/** How long a demo waits for an agent to disappear. */
-const REMOVE_MS = 60_000
 const VERSIONS = { first: '2026.9.5', second: '2026.9.6' }
 const FILE_BYTES = 100_000
 /** Resolves when the agent runs again. */
@@ -32,33 +25,12 @@ const RESTARTED = { prefer: 'wait=120' }
 
 await runDemo({ title: 'The life of an agent', limitMs: LIMIT_MS }, demo)
 
-async function demo({ screen, stack, signal, temp, parts, runtime }: Demo): Promise<void> {
+async function demo(of: Demo): Promise<void> {
+  const { screen, signal } = of
   const began = performance.now()
-  const model = await screen.step('Model', async () => {
-    const model = await startModel()
-    stack.defer(() => model.stop())
-    return [model, `an OpenAI-compatible server on loopback, port ${new URL(model.url).port}`]
-  })
-  const berth = await screen.step('Berth', async () => {
-    const env = {
-      ...(runtime && { BERTH_RUNTIME: runtime }),
-      // The only setting of the shell that counts: without a registry, no other image may be available.
-      BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
-      BERTH_ENGINE_VERSIONS: VERSIONS.first,
-      BERTH_ENGINES_DIR: enginesDir,
-      BERTH_AGENT_DOMAIN: AGENT_DOMAIN,
-      ...model.env,
-    }
-    const berth = await startBerth({ dataDir: join(temp, 'berth'), parts, stack, signal, env })
-    return [berth, berth.url]
-  })
+  const { berth } = await startWithModel(of, { version: VERSIONS.first })
   screen.section('An agent')
-  const agent = await createAgent({ screen, signal }, berth, {
-    name: 'Demo',
-    vibe: 'short and friendly',
-    emoji: '⚓',
-  })
-  stack.defer(() => removeAgent(berth, agent))
+  const agent = await createAgent(of, berth, { name: 'Demo', vibe: 'short and friendly', emoji: '⚓' })
 
   screen.section('Chat')
   await screen.step('WebSocket', async () => {
@@ -167,50 +139,4 @@ async function care({ screen, signal }: Shown, agent: DemoAgent): Promise<void> 
 
 function firstLine(text = ''): string {
   return text.split('\n', 1)[0] ?? ''
-}
-
-/** Creates an agent and shows its provisioning steps as they come. Resolves when it runs. */
-async function createAgent(
-  { screen, signal }: Pick<Demo, 'screen' | 'signal'>,
-  berth: Berth,
-  body: Record<string, unknown>,
-): Promise<DemoAgent> {
-  const began = performance.now()
-  const request = await screen.step('Request', async () => {
-    const headers = { prefer: 'respond-async' }
-    const response = await berth.request('POST', '/v0/agents', { signal, headers, body })
-    const { agent } = (await response.json()) as { agent: AgentView }
-    return [
-      { agent, operation: response.headers.get('operation-id') ?? '' },
-      `${response.status}, agent ${agent.agentId} is ${agent.status}`,
-    ]
-  })
-  const agent = new DemoAgent(berth, request.agent, { domain: AGENT_DOMAIN, signal })
-  await screen.step('Provision', async (live) => {
-    const steps: { name: string; at: number }[] = []
-    const now = () => performance.now() - began
-    live(() => steps.map(({ name }) => name).join(' → '))
-    for await (const { step } of berth.follow(request.operation, signal)) {
-      if (step && steps.at(-1)?.name !== step) steps.push({ name: step, at: now() })
-    }
-    const ends = [...steps.slice(1).map(({ at }) => at), now()]
-    const text = steps.map(({ name, at }, i) => `${name} ${(((ends[i] ?? at) - at) / 1000).toFixed(1)} s`)
-    return [undefined, text.join(' → ')]
-  })
-  const { agentVersion } = await agent.running()
-  screen.detail(`running OpenClaw ${agentVersion} at http://${agent.host}`)
-  return agent
-}
-
-/** Deletes the agent and waits until nothing of it is left; a repeat finds it gone. */
-async function removeAgent(berth: Berth, agent: DemoAgent): Promise<void> {
-  await berth
-    .request('DELETE', `/v0/agents/${agent.id}`, {
-      // Even if the demo was interrupted.
-      signal: AbortSignal.timeout(REMOVE_MS),
-      headers: { prefer: 'wait=60' },
-    })
-    .catch((error) => {
-      if (!(error instanceof UnexpectedAnswer && error.status === 404)) throw error
-    })
 }

@@ -78,8 +78,8 @@ export async function startBerth(options: {
     if (supervisor.process.exitCode !== null) throw new Error(`Berth ended:\n${supervisor.output()}`)
     await delay(50, undefined, { signal })
   }
-  // Like `npx berth keys create`: the first workspace has all rights.
-  const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'keys', 'create'], { env, signal })
+  const args = ['keys', 'create', '--scopes', 'admin,instance:write']
+  const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], { env, signal })
   return client(url, stdout.trim())
 }
 

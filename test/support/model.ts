@@ -20,6 +20,8 @@ export interface ModelServer {
   readonly requests: readonly ModelRequest[]
   /** While set, it handles all requests for a reply. */
   refusal: Refusal | undefined
+  /** The tokens that each reply reports. */
+  usage: { prompt_tokens: number; completion_tokens: number }
   stop(): Promise<void>
 }
 
@@ -57,7 +59,7 @@ type Reply = { text: string } | { tool: { name: string; arguments: string } }
 export async function startModel({ port: asked = 0, isOpen = false } = {}): Promise<ModelServer> {
   const requests: ModelRequest[] = []
   const server = createServer((request, response) => {
-    answer(request, response, requests, { refusal: model.refusal, isOpen }).catch((error) => {
+    answer(request, response, requests, { ...model, isOpen }).catch((error) => {
       response.destroy()
       console.error(`model: ${error}`)
     })
@@ -72,6 +74,7 @@ export async function startModel({ port: asked = 0, isOpen = false } = {}): Prom
     env: { BERTH_MODEL_URL: url, BERTH_MODEL: MODEL, BERTH_MODEL_KEY: MODEL_KEY },
     requests,
     refusal: undefined,
+    usage: { prompt_tokens: 10, completion_tokens: 5 },
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -84,7 +87,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   requests: ModelRequest[],
-  { refusal, isOpen }: { refusal: Refusal | undefined; isOpen: boolean },
+  { refusal, usage: said, isOpen }: Pick<ModelServer, 'refusal' | 'usage'> & { isOpen: boolean },
 ): Promise<void> {
   const key = request.headers.authorization?.replace(/^Bearer /, '')
   if (!isOpen && key !== MODEL_KEY)
@@ -100,7 +103,8 @@ async function answer(
     return json(response, refusal.status, { error: { message: refusal.message, type: 'refused' } })
   }
   const reply = replyTo(body)
-  if (body.stream) stream(response, body.model, reply)
+  const usage = { ...said, total_tokens: said.prompt_tokens + said.completion_tokens }
+  if (body.stream) stream(response, body.model, reply, usage)
   else
     json(response, 200, {
       ...frame(body.model),
@@ -139,7 +143,6 @@ function contentOf({ content }: Message): string {
   return (content ?? []).map((part) => part.text ?? '').join('')
 }
 
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
 const frame = (model: string) => ({ id: 'chatcmpl-1', created: 1_700_000_000, model })
 
 function choice(field: 'message' | 'delta', reply: Reply) {
@@ -157,7 +160,7 @@ function choice(field: 'message' | 'delta', reply: Reply) {
 const finishOf = (reply: Reply) => ('text' in reply ? 'stop' : 'tool_calls')
 
 /** Words one by one, so that streaming by intermediaries can be observed. */
-function stream(response: ServerResponse, model: string, reply: Reply): void {
+function stream(response: ServerResponse, model: string, reply: Reply, usage: ModelServer['usage']): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (rest: object) =>
     response.write(
