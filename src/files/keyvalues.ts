@@ -24,10 +24,19 @@ const textMap = <V extends z.ZodType<string | null>>(
     z.record(key, value).meta({ examples: [{ season: 'spring' }] }),
   )
 
+const atMostTen = (map: ReturnType<typeof textMap<z.ZodType<string>>>) =>
+  map.refine((pairs) => Object.keys(pairs).length <= MAX_PAIRS, TOO_MANY_PAIRS)
+
 /** Metadata of a file: at most ten pairs of strings. */
-export const keyvalues = textMap(text(MAX_VALUE)).refine(
-  (pairs) => Object.keys(pairs).length <= MAX_PAIRS,
-  TOO_MANY_PAIRS,
+export const keyvalues = atMostTen(textMap(text(MAX_VALUE)))
+
+/** The older API also allows numbers as values, which become text. */
+export const olderKeyvalues = atMostTen(
+  textMap(
+    z
+      .preprocess((value) => (typeof value === 'number' ? String(value) : value), text(MAX_VALUE))
+      .meta({ type: ['string', 'number'] }),
+  ),
 )
 
 /** Changes of metadata: a text sets its key, `null` removes it. */

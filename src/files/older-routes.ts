@@ -38,12 +38,18 @@ const pinByHash = z.object({
     .nullish(),
 })
 
+/** A time in microseconds since 1970. PostgreSQL itself refuses some times of RFC 3339, such as year 0 or `+19:30`. */
+const microseconds = time.transform((value) => {
+  const fraction = /\.\d{3}(\d{1,3})/.exec(value)?.[1] ?? ''
+  return Date.parse(value) * 1000 + Number(fraction.padEnd(3, '0'))
+})
+
 const pinListQuery = z.object({
   network: NETWORK,
   hashContains: text(512).optional().describe('Part of the CID.'),
   groupId: groupId.optional().describe('Only files of this group.'),
-  pinStart: time.optional().describe('Pinned at this time or later.'),
-  pinEnd: time.optional().describe('Pinned at this time or earlier.'),
+  pinStart: microseconds.optional().describe('Pinned at this time or later.'),
+  pinEnd: microseconds.optional().describe('Pinned at this time or earlier.'),
   pinSizeMin: bytes.describe('Files of at least this many bytes.'),
   pinSizeMax: bytes.describe('Files of at most this many bytes.'),
   status: z.enum(['all', 'pinned', 'unpinned'], 'must be all, pinned or unpinned').default('all'),
@@ -62,6 +68,7 @@ const pinListQuery = z.object({
     .string()
     .regex(/^\d{1,6}$/, 'must be a whole number up to 999999')
     .transform(Number)
+    .pipe(z.number().max(999_999))
     .default(0)
     .describe('How many files to skip.'),
 })
@@ -192,12 +199,13 @@ function readFilter(workspaceId: string, query: PinListQuery): Filter {
   const add = (value: unknown, condition: (placeholder: string) => string) => {
     if (value !== undefined) where.push(condition(`$${values.push(value)}`))
   }
+  const moment = (p: string) => `timestamptz 'epoch' + ${p} * interval '1 microsecond'`
   const part = (value: string | undefined) => (value === undefined ? undefined : `%${escapeLike(value)}%`)
   if (query.status === 'unpinned') where.push('false')
   add(part(query.hashContains), (p) => `(cid LIKE ${p} OR cid_v1 LIKE ${p})`)
   add(query.groupId, (p) => `group_id = ${p}`)
-  add(query.pinStart, (p) => `pinned_at >= ${p}`)
-  add(query.pinEnd, (p) => `pinned_at <= ${p}`)
+  add(query.pinStart, (p) => `pinned_at >= ${moment(p)}`)
+  add(query.pinEnd, (p) => `pinned_at <= ${moment(p)}`)
   add(query.pinSizeMin, (p) => `size >= ${p}`)
   add(query.pinSizeMax, (p) => `size <= ${p}`)
   add(part(query.metadata?.name), (p) => `name ILIKE ${p}`)

@@ -1,4 +1,5 @@
 /** JSON bodies: their size limit, their time limit, and how many may be arriving at a time. */
+import type { IncomingMessage } from 'node:http'
 import express, { type Request, type RequestHandler } from 'express'
 import { ApiError, contractError } from '../errors.ts'
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
@@ -29,8 +30,16 @@ interface BodyRules {
 const KEYED_BODY: BodyRules = { bytes: 1_048_576, ms: 60_000, kind: 'jsonBodies', freeBytes: 16_384 }
 const ANONYMOUS_BODY: BodyRules = { bytes: 16_384, ms: 10_000, kind: 'anonymousBodies', freeBytes: 0 }
 
+/** Requests with an empty body, which the parser would take for `{}`. */
+const withoutBody = new WeakSet<IncomingMessage>()
 /** Every body is parsed as JSON, regardless of its Content-Type: `curl -d` declares it as a form. */
-const jsonParser = ({ bytes: limit }: BodyRules) => express.json({ limit, strict: false, type: () => true })
+const jsonParser = ({ bytes: limit }: BodyRules) =>
+  express.json({
+    limit,
+    strict: false,
+    type: () => true,
+    verify: (req, _res, body) => void (body.length === 0 && withoutBody.add(req)),
+  })
 const parsers = new Map([KEYED_BODY, ANONYMOUS_BODY].map((rules) => [rules, jsonParser(rules)]))
 
 /**
@@ -69,9 +78,10 @@ const boundBodies =
 /** Parses JSON; if the contract fixes a message for an invalid body, text that is not JSON gets that message too. */
 function bodyParser(invalidBody: string | undefined, rules: BodyRules): RequestHandler {
   const parseJson = parsers.get(rules) as RequestHandler
-  if (!invalidBody) return parseJson
   return (req, res, next) =>
     parseJson(req, res, (error?: unknown) => {
+      if (withoutBody.has(req)) req.body = undefined
+      if (!invalidBody) return next(error)
       const isNoJson = (error as { type?: string } | undefined)?.type === 'entity.parse.failed'
       next(isNoJson ? contractError(400, 'bad_request', invalidBody, 'body: not valid JSON') : error)
     })

@@ -93,6 +93,8 @@ REFUSED = [
     (r"^/v3/pinata/keys$", r"permissions: must grant something$", "all switches together"),
     (r"^/(v3/files|pinning/pinFileToIPFS)$", r"file: each of several files needs a file name$", "part names"),
     (r"^/(v3/files|pinning/pinFileToIPFS)$", r": comes twice$", "names of unknown form parts"),
+    (r"^/pinning/pinFileToIPFS$", r"^network: this key or URL is for the (public|private) network$", "a part and a parameter"),
+    (r"^/pinning/pinJSONToIPFS$", r"^pinataContent: is required$", "several fields"),
     (r"^/v3/gateways", r"domain: must be a domain name of", "an example from another route with a field of this name"),
     (r"^/v3/gateways", r"plugin_id: there is no such plugin$", "the id of another created resource"),
     (r"^/v0/admin/workspaces", r"^plan: no plan is named ", "the existing plans"),

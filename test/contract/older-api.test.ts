@@ -179,6 +179,8 @@ describe('pinList', async () => {
       [{ 'metadata[name]': 'summer', 'metadata[keyvalues]': spring }],
       [{ status: 'unpinned' }],
       [{ pinStart: now }],
+      [{ pinStart: '0000-01-01T00:00:00+19:30', pinEnd: first.Timestamp }, first.IpfsHash],
+      [{ pinStart: second.Timestamp }, second.IpfsHash],
       [{ pinEnd: now, pinSizeMin: '1', pinSizeMax: '1000' }, second.IpfsHash, first.IpfsHash],
       [{ pinSizeMin: '1000' }],
       [{ network: 'private' }],

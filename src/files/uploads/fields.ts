@@ -4,7 +4,7 @@ import { badRequest } from '../../errors.ts'
 import { groupId, network, optionalName, parseInput } from '../../http/shapes.ts'
 import type { Network } from '../../storage/port.ts'
 import { expiresAt, NOT_SECONDS } from '../files.ts'
-import { keyvalues } from '../keyvalues.ts'
+import { keyvalues, olderKeyvalues } from '../keyvalues.ts'
 
 /** The fields that have arrived so far. */
 export interface Choices {
@@ -93,7 +93,7 @@ function unwrap(pairs: unknown): unknown {
 /** The older API's name and metadata for a file. */
 export const olderMetadata = z.object({
   name: optionalName(255).nullish(),
-  keyvalues: z.preprocess(numbersAsText, keyvalues.nullish()),
+  keyvalues: olderKeyvalues.nullish(),
 })
 /** The older API's upload options. Unknown options are rejected, because the client expects them to have an effect. */
 export const olderOptions = z.strictObject({
@@ -108,13 +108,6 @@ export const olderOptions = z.strictObject({
     .describe('The upload becomes the entry of a directory, and `IpfsHash` is the directory’s.'),
   customPinPolicy: z.unknown().optional().describe('Accepted, without effect: Berth keeps one copy.'),
 })
-
-/** The older API also allows numbers as values. */
-function numbersAsText(pairs: unknown): unknown {
-  if (typeof pairs !== 'object' || pairs === null) return pairs
-  const asText = (value: unknown) => (typeof value === 'number' ? String(value) : value)
-  return Object.fromEntries(Object.entries(pairs).map(([key, value]) => [key, asText(value)]))
-}
 
 /** For the OpenAPI document: the parts of the older form. */
 export const legacyForm = z.object({
