@@ -1668,7 +1668,13 @@ export const texts = {
     },
     plans: {
       title: 'Plans',
-      hint: 'Limits of a workspace. Plans are database rows that the operator changes there.',
+      hint: 'Limits of a workspace. Plans are database rows: the operator changes all limits there, and those of models also here.',
+      models: 'Limits of models',
+      change: 'Change',
+      formTitle: (name: string) => `Models on the plan ${name}`,
+      formHint:
+        'For all agents of a workspace together, per month in UTC. An empty field means no limit. A change applies within about a second.',
+      save: 'Save',
       unlimited: 'no limit',
       yes: 'yes',
       no: 'no',

@@ -1,6 +1,8 @@
 /** Workspaces and their plans: over HTTP, and through `berth workspaces`. */
+import { lock } from '../db/advisory-locks.ts'
 import { isUniqueViolation } from '../db/database-errors.ts'
-import type { Prisma, PrismaClient } from '../db/prisma.ts'
+import { inTransaction, type Prisma, type PrismaClient } from '../db/prisma.ts'
+import { recallModelLeases } from '../db/statements/models.ts'
 import { ApiError, badRequest, notFound } from '../errors.ts'
 import { createDefaultGateway } from '../files/gateway-domain.ts'
 import { isUuid } from '../lib/read.ts'
@@ -85,8 +87,11 @@ export async function changeWorkspace(
   if (plan !== undefined) await requirePlan(prisma, plan)
   const data = { ...(name !== undefined && { name }), ...(plan !== undefined && { planName: plan }) }
   return refuseTakenName(name, () =>
-    prisma.$transaction(async (tx) => {
+    inTransaction(prisma, async (tx) => {
+      if (plan !== undefined) await lock(tx, 'modelBudgets', id)
       const { count } = await tx.workspace.updateMany({ where: { id }, data })
+      // They were granted within the limits of the former plan.
+      if (plan !== undefined) await recallModelLeases.run(tx, [id], null)
       await announceKeys(tx, id)
       return count > 0
     }),

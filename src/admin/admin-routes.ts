@@ -6,11 +6,17 @@ import { like } from '../http/fields.ts'
 import type { Route } from '../http/route.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import { healthRoutes } from './health-routes.ts'
+import { planRoutes } from './plan-routes.ts'
 import { type AdminServices, route } from './services.ts'
 import { workspaceRoutes } from './workspace-routes.ts'
 
 export function adminRoutes(services: AdminServices): Route[] {
-  return [...workspaceRoutes(services), ...usageRoutes(services), ...healthRoutes(services)]
+  return [
+    ...planRoutes(services),
+    ...workspaceRoutes(services),
+    ...usageRoutes(services),
+    ...healthRoutes(services),
+  ]
 }
 
 const CACHE_MS = 2000

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { planRecord, toPlanRecord } from '../accounts/plans.ts'
 import { changeWorkspace, createWorkspace } from '../accounts/workspaces.ts'
 import { newestFirst } from '../db/cursor.ts'
 import { AGENT_COUNT_LIMIT, readUsages } from '../db/statements/files.ts'
@@ -35,7 +34,7 @@ const changes = z
   .refine(({ name, plan }) => name !== undefined || plan !== undefined, 'must have a name or plan')
   .meta(oneOrMore('name', 'plan'))
 
-/** Plans, and the workspaces on them. */
+/** The workspaces of the instance. */
 export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminServices): Route[] {
   type Row = { id: string; name: string; planName: string; createdAt: Date }
   const toRecords = async (rows: Row[]): Promise<z.output<typeof workspaceRecord>[]> => {
@@ -62,19 +61,6 @@ export function workspaceRoutes({ pool, prisma, keys, forgetKeys }: AdminService
     return record
   }
   return [
-    route({
-      method: 'get',
-      path: '/v0/admin/plans',
-      id: 'listPlans',
-      summary: 'List plans with their limits',
-      description: 'All plans, by name. They are rows of the database, where the operator changes them.',
-      scope: 'instance:read',
-      success: { description: 'The plans.', body: pageOf('plans', planRecord) },
-      async handle() {
-        const plans = await prisma.plan.findMany({ orderBy: { name: 'asc' } })
-        return { body: { data: { plans: plans.map(toPlanRecord), next_page_token: '' } } }
-      },
-    }),
     route({
       method: 'get',
       path: WORKSPACES,

@@ -2,23 +2,24 @@
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
 import { lock } from '../db/advisory-locks.ts'
-import type { Connection, Pool, Queryable } from '../db/pool.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
 import { inTransaction, type PrismaClient } from '../db/prisma.ts'
 import { type LimitsRow, readModelLimits, readModelUse, recallModelLeases } from '../db/statements/models.ts'
 import { like, timestamp, withExample } from '../http/fields.ts'
 import { readLimits } from './ledger.ts'
-import { endOf, type Limit, limitsOf, percentsPassed } from './limits.ts'
-import { toUsd } from './money.ts'
-import { writeReached } from './reports.ts'
+import { endOf, type Limit, limitsOf } from './limits.ts'
+import { toPicodollars, toUsd } from './money.ts'
+import { writeLowered } from './reports.ts'
 
-const usd = withExample(
+/** An amount of money in the body of a request. */
+export const usd = withExample(
   z
     .string()
     .regex(/^(0|[1-9]\d{0,6})(\.\d{1,6})?$/, 'must be an amount such as "5.00", with at most 6 decimals')
     .refine((amount) => Number(amount) <= 1_000_000, 'must be at most 1000000'),
   '5.00',
 )
-const tokens = withExample(z.number().int().min(0).max(1e15), 1_000_000)
+export const tokens = withExample(z.number().int().min(0).max(1e15), 1_000_000)
 const period = z.strictObject({
   usd: usd.nullable().optional().describe('US dollars; null for no limit.'),
   tokens: tokens.nullable().optional().describe('Input and output tokens; null for no limit.'),
@@ -117,7 +118,7 @@ export async function readBudget(pool: Pool, prisma: PrismaClient, subject: Subj
     requestsPerMinute: { limit: own.requestsPerMinute },
     ceiling: hasCeiling
       ? {
-          usdPerMonth: plan?.usdPerMonth ?? null,
+          usdPerMonth: plan?.usdPerMonth ? toUsd(toPicodollars(plan.usdPerMonth)) : null,
           tokensPerMonth: plan?.tokensPerMonth ? Number(plan.tokensPerMonth) : null,
         }
       : null,
@@ -152,18 +153,11 @@ export async function changeBudget(
       const { count } = await tx.modelBudget.updateMany({ where, data })
       if (count === 0) await tx.modelBudget.create({ data: { id: uuidv7(), workspaceId, agentId, ...data } })
     }
-    await recallModelLeases.run(tx, workspaceId, agentId)
-    const reached = (await limitsNow(tx, { workspaceId, agentId })).flatMap((limit) => {
+    await recallModelLeases.run(tx, [workspaceId], agentId)
+    await writeLowered(tx, await limitsNow(tx, { workspaceId, agentId }), (limit) => {
       const earlier = before.find(({ period, unit }) => period === limit.period && unit === limit.unit)
-      return percentsPassed(limit, { limit: earlier?.limit ?? null, spent: limit.spent }).map((percent) => ({
-        limit,
-        percent,
-      }))
+      return earlier?.limit ?? null
     })
-    await writeReached(
-      tx,
-      reached.filter(({ limit }) => limit.limit > 0n),
-    )
   })
 }
 
@@ -171,5 +165,5 @@ export async function changeBudget(
 async function limitsNow(tx: Queryable, { workspaceId, agentId }: Subject): Promise<Limit[]> {
   const { rows } = await readModelLimits.run(tx, [workspaceId], agentId ? [agentId] : [])
   const own = rows.filter((row) => row.scope !== 'plan' && row.agentId === agentId)
-  return readLimits(tx as Connection, own)
+  return readLimits(tx, own)
 }

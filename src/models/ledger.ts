@@ -5,7 +5,7 @@
 import { uuidv7 } from 'uuidv7'
 import { type Amounts, type GrantAnswer, type GrantRequest, LEASE_MS } from '../agent-proxy/model/protocol.ts'
 import { lock } from '../db/advisory-locks.ts'
-import { type Connection, type Pool, transaction } from '../db/pool.ts'
+import { type Connection, type Pool, type Queryable, transaction } from '../db/pool.ts'
 import {
   countModelRequests,
   findModelAgents,
@@ -82,7 +82,7 @@ async function grantLocked(
   if (spent) return { refusal: budgetExceeded(spent, needed[spent.unit]) }
   if (short.length > 0) {
     const ofAgent = short.every(({ scope }) => scope === 'agent')
-    await recallModelLeases.run(tx, workspaceId, ofAgent ? agentId : null)
+    await recallModelLeases.run(tx, [workspaceId], ofAgent ? agentId : null)
     return { refusal: RECALLED }
   }
   const minuteEnd = Math.ceil((at.getTime() + 1) / MINUTE_MS) * MINUTE_MS
@@ -108,10 +108,7 @@ async function grantLocked(
 }
 
 /** The limits of one workspace or several, with what was used of them. */
-export async function readLimits(
-  tx: Pick<Connection, 'query'>,
-  rows: readonly LimitsRow[],
-): Promise<Limit[]> {
+export async function readLimits(tx: Queryable, rows: readonly LimitsRow[]): Promise<Limit[]> {
   if (limitsOf(rows, []).length === 0) return []
   const workspaces = [...new Set(rows.map(({ workspaceId }) => workspaceId))]
   const agents = rows.flatMap(({ agentId }) => agentId ?? [])

@@ -6,7 +6,7 @@ import {
   type UsageRecord,
 } from '../agent-proxy/model/protocol.ts'
 import { lock } from '../db/advisory-locks.ts'
-import { type Connection, type Pool, transaction } from '../db/pool.ts'
+import { type Connection, type Pool, type Queryable, transaction } from '../db/pool.ts'
 import {
   addModelSpending,
   adoptModelLeases,
@@ -171,9 +171,29 @@ const countsFor = ({ workspaceId, agentId, period }: Limit, lease: LeaseRow) =>
   (agentId === null || lease.agentId === agentId) &&
   (period === 'day' ? lease.isToday : lease.isThisMonth)
 
+/**
+ * Writes the events of limits that changed below what is already spent.
+ * @param former the limit before the change, null if there was none.
+ */
+export function writeLowered(
+  tx: Queryable,
+  limits: readonly Limit[],
+  former: (limit: Limit) => bigint | null,
+): Promise<void> {
+  const reached = limits
+    .filter(({ limit }) => limit > 0n)
+    .flatMap((limit) =>
+      percentsPassed(limit, { limit: former(limit), spent: limit.spent }).map((percent) => ({
+        limit,
+        percent,
+      })),
+    )
+  return writeReached(tx, reached)
+}
+
 /** Writes events of limits that were reached. */
-export async function writeReached(
-  tx: Pick<Connection, 'query'>,
+async function writeReached(
+  tx: Queryable,
   reached: readonly { limit: Limit; percent: number }[],
 ): Promise<void> {
   if (reached.length === 0) return

@@ -2073,6 +2073,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/admin/plans/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change what a plan lets a workspace spend on models
+         * @description Omitted limits stay unchanged. The change applies to each workspace on the plan within about a second. The other limits change in the database only.
+         *
+         *     Scope: `instance:write`.
+         */
+        patch: operations["changePlan"];
+        trace?: never;
+    };
     "/v0/admin/workspaces": {
         parameters: {
             query?: never;
@@ -13258,6 +13280,93 @@ export interface operations {
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    changePlan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of the plan. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example {} */
+                "application/json": {
+                    /** @description US dollars; null for no limit. */
+                    modelUsdPerMonth?: string | null;
+                    /** @description Input and output tokens; null for no limit. */
+                    modelTokensPerMonth?: number | null;
+                } | Record<string, never> | Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The changed plan. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "name": "pro",
+                     *         "agentLimit": null,
+                     *         "secretLimit": null,
+                     *         "channels": true,
+                     *         "customDomains": true,
+                     *         "pinByCid": true,
+                     *         "hotSwaps": true,
+                     *         "maxFileBytes": null,
+                     *         "storageBytes": null,
+                     *         "requestsPerMinute": null,
+                     *         "agentDiskMb": null,
+                     *         "modelUsdPerMonth": null,
+                     *         "modelTokensPerMonth": null
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description What the plan allows; `null` means no limit. */
+                        data: {
+                            name: string;
+                            agentLimit: number | null;
+                            secretLimit: number | null;
+                            channels: boolean;
+                            customDomains: boolean;
+                            pinByCid: boolean;
+                            hotSwaps: boolean;
+                            maxFileBytes: number | null;
+                            storageBytes: number | null;
+                            requestsPerMinute: number | null;
+                            /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
+                            agentDiskMb: number | null;
+                            /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
+                            modelUsdPerMonth: string | null;
+                            /** @description The same in tokens. */
+                            modelTokensPerMonth: number | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -159,14 +159,14 @@ export const insertModelLease = statement({
     VALUES ($1, $2, $3, $4, ${TODAY}, $5, $6, $7, $8, now() + make_interval(secs => $9))`,
 })
 
-/** Asks for all leases of the workspace `$1` back, or only for those of its agent `$2`. */
+/** Asks for all leases of the workspaces `$1` back, or only for those of the agent `$2`. */
 export const recallModelLeases = statement({
-  name: 'model-lease-recall',
-  parameters: ['uuid', 'uuid?'],
+  name: 'model-leases-recall',
+  parameters: ['uuid[]', 'uuid?'],
   columns: {},
   text: `UPDATE model_lease SET state = 'recalled' WHERE id IN (
-      SELECT id FROM model_lease WHERE workspace_id = $1 AND state = 'granted' AND ($2::uuid IS NULL OR agent_id = $2)
-      ORDER BY id FOR UPDATE)`,
+      SELECT id FROM model_lease WHERE workspace_id = ANY ($1) AND state = 'granted'
+        AND ($2::uuid IS NULL OR agent_id = $2) ORDER BY id FOR UPDATE)`,
 })
 
 /** The workspaces of the leases `$1`. */

@@ -23,8 +23,8 @@ async function control(path: string, body: object, key = proxyKey) {
 }
 
 /** A workspace with an agent that has a virtual key. */
-async function withAgent() {
-  const workspace = await context.workspace()
+async function withAgent(plan?: string) {
+  const workspace = await context.workspace(plan)
   const agent = await insertAgent(context, workspace)
   const key = createHash('sha256').update(randomUUID()).digest('hex')
   await context.sql(`UPDATE agent SET model_key_hash = decode($2, 'hex') WHERE id = $1`, [agent.id, key])
@@ -128,6 +128,60 @@ describe('a budget', () => {
       assertError(await put({ day: { usd } }), 400, /^day\.usd: must be /)
     assertError(await put({ day: { tokens: -1 } }), 400, 'day.tokens: must be at least 0')
     assertError(await put({ week: {} }), 400, /week/)
+  })
+})
+
+describe('the limits of a plan', () => {
+  it('a plan’s limit applies at once to leases and calls of its workspaces, and shows as a ceiling', async () => {
+    const name = `plan ${randomUUID()}`
+    await context.sql(
+      'INSERT INTO plan (name, channels, custom_domains, pin_by_cid) VALUES ($1, true, true, true)',
+      [name],
+    )
+    const path = `/v0/admin/plans/${encodeURIComponent(name)}`
+    const patch = (json: object, api = context.shared) => api.request('PATCH', path, { json })
+    const { api, id, key, grant, session, sync } = await withAgent(name)
+    const ceiling = async () => (await api.get('/v0/model/budget')).body.data.ceiling
+    assert.equal(await ceiling(), null)
+    const { lease } = (await grant(1)).body
+    const spent = { ...spendAll(lease.id, key, 0.85), done: false }
+    assert.deepEqual((await sync([spent])).body.ended, [])
+    const { status, body } = await patch({ modelUsdPerMonth: '1' })
+    assert.deepEqual([status, body.data.modelUsdPerMonth, body.data.modelTokensPerMonth], [200, '1', null])
+    assert.deepEqual(await ceiling(), { usdPerMonth: '1.00', tokensPerMonth: null })
+    assert.deepEqual((await session()).limits, { usd: true, tokens: false, requests: false })
+    assert.deepEqual((await sync([{ ...spent, seq: 2, records: [] }])).body.ended, [lease.id])
+    assert.match((await grant(1)).body.refusal.message, /^Budget spent: \$1\.00 per month by the plan /)
+    const events = await context.sql(
+      `SELECT data ->> 'scope' AS scope, data ->> 'percent' AS percent FROM event
+       WHERE workspace_id = $1 AND type = 'model.budget.reached' UNION ALL
+       SELECT data ->> 'scope', data ->> 'percent' FROM event_pending
+       WHERE workspace_id = $1 AND type = 'model.budget.reached' ORDER BY 2`,
+      [id],
+    )
+    assert.deepEqual(events, [
+      { scope: 'plan', percent: '50' },
+      { scope: 'plan', percent: '80' },
+    ])
+    await patch({ modelUsdPerMonth: null, modelTokensPerMonth: 5 })
+    assert.deepEqual(await ceiling(), { usdPerMonth: null, tokensPerMonth: 5 })
+    assert.match((await grant(1)).body.refusal.message, /^Budget spent: 5 tokens per month by the plan /)
+    assert.equal((await patch({ modelTokensPerMonth: null }, api)).status, 403)
+    assertError(await patch({}), 400, /must have a limit/)
+    assertError(await patch({ modelUsdPerMonth: '-1' }), 400, /^modelUsdPerMonth: must be an amount/)
+    const none = await context.shared.request('PATCH', '/v0/admin/plans/none', {
+      json: { modelUsdPerMonth: '1' },
+    })
+    assertError(none, 404, 'There is no such plan')
+  })
+
+  it('another plan recalls the leases that the former one allowed', async () => {
+    const { id, key, grant, sync } = await withAgent()
+    const { lease } = (await grant(1)).body
+    await context.shared.request('PATCH', `/v0/admin/workspaces/${id}`, { json: { plan: 'free' } })
+    const report = { ...spendAll(lease.id, key, 0), records: [], done: false }
+    await sync([report])
+    assert.deepEqual((await sync([{ ...report, seq: 2 }])).body.ended, [lease.id])
   })
 })
 

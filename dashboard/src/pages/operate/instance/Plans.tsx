@@ -1,9 +1,11 @@
+import { useState } from 'react'
 import { bytes } from '../../../parts/format.ts'
 import { Section } from '../../../parts/section.tsx'
 import { Cell, Table } from '../../../parts/table.tsx'
-import { Loading, Problem } from '../../../parts/ui.tsx'
+import { Button, Loading, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { RequireRole } from '../RequireRole.tsx'
+import { ChangePlan, type Plan } from './PlanForm.tsx'
 import { usePlans } from './plans.ts'
 
 const t = texts.operate.plans
@@ -21,6 +23,7 @@ export function Plans() {
 
 function List() {
   const { plans, error } = usePlans()
+  const [open, setOpen] = useState<Plan>()
   return (
     <Section title={t.title} hint={t.hint}>
       <Problem error={error} />
@@ -41,8 +44,17 @@ function List() {
               ))}
             </tr>
           ))}
+          <tr>
+            <Cell>{t.models}</Cell>
+            {plans.map((plan) => (
+              <Cell key={plan.name} numeric>
+                <Button onClick={() => setOpen(plan)}>{t.change}</Button>
+              </Cell>
+            ))}
+          </tr>
         </Table>
       )}
+      {open && <ChangePlan plan={open} onClose={() => setOpen(undefined)} />}
     </Section>
   )
 }
