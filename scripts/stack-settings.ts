@@ -51,6 +51,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
 /** Secrets and addresses that only these roles know. */
 export const OF_ROLES: Partial<Record<Setting, string[]>> = {
   BERTH_MODEL_KEY: ['web'],
+  BERTH_MODEL_FALLBACK_KEY: ['web'],
   BERTH_WEB_URL: ['agent-proxy'],
   BERTH_OIDC_CLIENT_SECRET: ['web'],
   JWT_KEY_PREVIOUS: ['web'],

@@ -171,6 +171,15 @@ export const agentSettings = {
   BERTH_MODEL_CONTEXT: integer(1024, 100_000_000)
     .default(128_000)
     .describe('Context window of the default model, in tokens.'),
+  BERTH_MODEL_FALLBACK_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'OpenAI-compatible URL, ending in /v1, that gets calls of the default model if BERTH_MODEL_URL cannot be reached, returns 429, or fails twice.',
+    ),
+  BERTH_MODEL_FALLBACK: text.default('default').describe('Name of the model at BERTH_MODEL_FALLBACK_URL.'),
+  BERTH_MODEL_FALLBACK_KEY: text
+    .optional()
+    .describe('Key for BERTH_MODEL_FALLBACK_URL. Agents never have it.'),
   BERTH_AGENT_PROXY_SOCKET: socketPath
     .optional()
     .describe(

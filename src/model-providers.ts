@@ -65,6 +65,8 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
 
 /** The operator's model, BERTH_MODEL_URL. */
 export const OPERATOR_PROVIDER = 'berth'
+/** The server that answers in its place if it fails, BERTH_MODEL_FALLBACK_URL. */
+export const FALLBACK_PROVIDER = 'berth-fallback'
 /** The server on the agent's machine that its owner chose (`localModel`). */
 export const LOCAL_PROVIDER = 'local'
 

@@ -4,6 +4,7 @@ import type { AgentRow } from '../db/statements/agents.ts'
 import { readModelAgent, setModelPause } from '../db/statements/models.ts'
 import { like, timestamp, userId, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
+import { FALLBACK_PROVIDER, LOCAL_PROVIDER, OPERATOR_PROVIDER } from '../model-providers.ts'
 import { budgetChange, budgetRecord, changeBudget, readBudget, type Subject } from './budgets.ts'
 import { PAUSED } from './refusals.ts'
 import type { Sessions } from './sessions.ts'
@@ -40,6 +41,12 @@ const stateBody = z.object({
 const ADMIN_ONLY =
   'Only owners may do so, with a key that has `admin`, or in a session. No agent’s token is accepted.'
 
+const SOURCES: Record<string, string> = {
+  [OPERATOR_PROVIDER]: 'operator',
+  [FALLBACK_PROVIDER]: 'operator',
+  [LOCAL_PROVIDER]: 'local',
+}
+
 /** Budgets, the state of an agent's models, and their kill switch. */
 export function budgetRoutes({ pool, prisma }: Core, sessions: Sessions): Route[] {
   const ofWorkspace = ({ workspaceId }: { workspaceId: string }): Subject => ({ workspaceId, agentId: null })
@@ -58,7 +65,7 @@ export function budgetRoutes({ pool, prisma }: Core, sessions: Sessions): Route[
     const refused = spent ? { code: 'budget_exceeded', message } : null
     const { code, message: paused } = PAUSED
     const providers = sessions.providersOf({ localModel: agent.localModel, secrets })
-    const sourceOf = (id: string) => ({ berth: 'operator', local: 'local' })[id] ?? 'secret'
+    const sourceOf = (id: string) => SOURCES[id] ?? 'secret'
     return {
       body: {
         data: {

@@ -1,4 +1,4 @@
-/** What a plan lets a workspace spend on models in a month. */
+/** The limits of plans on the spending for models. */
 import { z } from 'zod'
 import { lock } from '../db/advisory-locks.ts'
 import { inTransaction, type Prisma, type PrismaClient, type Transaction } from '../db/prisma.ts'

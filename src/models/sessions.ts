@@ -2,13 +2,20 @@
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Price, Provider, Session } from '../agent-proxy/model/protocol.ts'
+import type { Config } from '../config.ts'
 import type { Core } from '../core.ts'
 import { findModelAgents } from '../db/statements/models.ts'
 import type { Row } from '../db/statements/statement.ts'
 import { HOST_MACHINE } from '../lib/net/host-machine.ts'
 import { isPrivateAddress } from '../lib/net/ip-address.ts'
 import { LOCAL_SERVERS } from '../lib/net/local-models.ts'
-import { LOCAL_PROVIDER, MODEL_PROVIDERS, type ModelProvider, OPERATOR_PROVIDER } from '../model-providers.ts'
+import {
+  FALLBACK_PROVIDER,
+  LOCAL_PROVIDER,
+  MODEL_PROVIDERS,
+  type ModelProvider,
+  OPERATOR_PROVIDER,
+} from '../model-providers.ts'
 import { type OwnPrice, readOwnPrices } from './own-prices.ts'
 import { pricesAt } from './prices.ts'
 import { PAUSED } from './refusals.ts'
@@ -28,14 +35,12 @@ interface Common {
 
 export class Sessions {
   readonly #services: Services
-  readonly #operator: Provider | undefined
+  /** The operator's model, and its fallback. */
+  readonly #operators: Provider[]
 
   constructor(services: Services) {
     this.#services = services
-    const { BERTH_MODEL_URL: baseUrl, BERTH_MODEL: model, BERTH_MODEL_KEY: key } = services.config
-    if (!baseUrl) return
-    const models = { default: model }
-    this.#operator = { id: OPERATOR_PROVIDER, dialect: 'openai', baseUrl, models, ...(key && { key }) }
+    this.#operators = operatorProviders(services.config)
   }
 
   /** The session of a key (SHA-256, hex); undefined if it stands for no agent. */
@@ -74,30 +79,30 @@ export class Sessions {
     }
     const attached = MODEL_PROVIDERS.filter((provider) => secretOf(provider, secrets))
     const own = attached.map(({ id, dialect, baseUrl }) => ({ id, dialect, baseUrl }))
-    return [this.#operator ?? [], local ?? [], own].flat()
+    return [this.#operators, local ?? [], own].flat()
   }
 
   async #readCommon(): Promise<Common> {
     const own = await readOwnPrices(this.#services.prisma)
     const prices = this.#pricesOf(own)
-    return { prices, version: hash([prices, this.#operator]) }
+    return { prices, version: hash([prices, this.#operators]) }
   }
 
   /** The operator's prices replace listed ones. */
   #pricesOf(own: readonly OwnPrice[]): Record<string, Price> {
     const listed = pricesAt(new Date())
-    const { baseUrl } = this.#operator ?? {}
-    const host = baseUrl && new URL(baseUrl).host
-    const ofOperator = MODEL_PROVIDERS.find((provider) => new URL(provider.baseUrl).host === host)
-    const same = Object.entries(listed)
-      .filter(([name]) => ofOperator && name.startsWith(`${ofOperator.id}/`))
-      .map(([name, price]) => [name.replace(/^[^/]+/, OPERATOR_PROVIDER), price])
-    const isFree = baseUrl !== undefined && isLocalUrl(baseUrl)
+    const ofOperators = this.#operators.flatMap(({ id, baseUrl }) => {
+      const { host } = new URL(baseUrl)
+      const known = MODEL_PROVIDERS.find((provider) => new URL(provider.baseUrl).host === host)
+      const same = Object.entries(listed)
+        .filter(([name]) => known && name.startsWith(`${known.id}/`))
+        .map(([name, price]): [string, Price] => [name.replace(/^[^/]+/, id), price])
+      return isLocalUrl(baseUrl) ? [...same, [`${id}/*`, FREE] as const] : same
+    })
     return {
       ...listed,
-      ...Object.fromEntries(same),
+      ...Object.fromEntries(ofOperators),
       [`${LOCAL_PROVIDER}/*`]: FREE,
-      ...(isFree && { [`${OPERATOR_PROVIDER}/*`]: FREE }),
       ...Object.fromEntries(own.map(({ provider, model, price }) => [`${provider}/${model}`, price])),
     }
   }
@@ -138,6 +143,23 @@ export class Sessions {
       refusal: agent.isPaused ? PAUSED : null,
     }
   }
+}
+
+function operatorProviders(config: Config): Provider[] {
+  if (!config.BERTH_MODEL_URL) return []
+  const provider = (id: string, baseUrl: string, model: string, key: string | undefined): Provider => ({
+    ...{ id, dialect: 'openai', baseUrl, models: { default: model } },
+    ...(key && { key }),
+  })
+  const { BERTH_MODEL_URL: url, BERTH_MODEL: model, BERTH_MODEL_KEY: key } = config
+  const first = provider(OPERATOR_PROVIDER, url, model, key)
+  const { BERTH_MODEL_FALLBACK_URL: fallback } = config
+  if (!fallback) return [first]
+  const { BERTH_MODEL_FALLBACK: name, BERTH_MODEL_FALLBACK_KEY: fallbackKey } = config
+  return [
+    { ...first, fallbacks: [FALLBACK_PROVIDER] },
+    provider(FALLBACK_PROVIDER, fallback, name, fallbackKey),
+  ]
 }
 
 /** The secret that has the key of a provider. */

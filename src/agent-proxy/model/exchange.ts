@@ -151,6 +151,8 @@ export class Exchange {
           if (!(error instanceof UpstreamError)) throw error
           failure = refused(502, 'unavailable', error.message)
           if (!error.isUnsent) throw failure
+          // The server is down: the next target is a better second try.
+          if (!isLast) break
         }
         this.#isSent = false
       }

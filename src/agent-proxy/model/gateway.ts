@@ -269,10 +269,10 @@ function findProvider({ providers }: Session, call: Call): Provider {
  * @throws RefusalError 400 if a budget in US dollars limits the agent, and the provider's model has no price.
  */
 function targetsOf(session: Session, provider: Provider, model: string, isFree: boolean) {
-  const fallbacks = (provider.fallbacks ?? []).flatMap(
-    (id) => session.providers.find((one) => one.id === id) ?? [],
-  )
-  const all = [provider, ...fallbacks.filter(({ dialect }) => dialect === provider.dialect)].map((one) => {
+  const fallbacks = (provider.fallbacks ?? [])
+    .flatMap((id) => session.providers.find((one) => one.id === id) ?? [])
+    .filter(({ dialect, models }) => dialect === provider.dialect && ownValue(models, model) !== undefined)
+  const all = [provider, ...fallbacks].map((one) => {
     const name = ownValue(one.models, model) ?? model
     return { one, name, price: priceOf(session.prices, one.id, name) }
   })

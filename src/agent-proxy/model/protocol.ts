@@ -33,7 +33,10 @@ export interface Provider {
   key?: string
   /** Models under another name there: the operator's `default` is BERTH_MODEL. */
   models?: Record<string, string>
-  /** Providers of the same dialect to use if this one fails before its first byte, in order. */
+  /**
+   * Providers of the same dialect to use if this one fails before its first byte, in order. They serve only `models` of
+   * their own.
+   */
   fallbacks?: string[]
 }
 

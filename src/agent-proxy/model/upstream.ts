@@ -7,7 +7,7 @@ import * as https from 'node:https'
 import type { BlockList } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import { LOCAL_PROVIDER, OPERATOR_PROVIDER } from '../../model-providers.ts'
+import { FALLBACK_PROVIDER, LOCAL_PROVIDER, OPERATOR_PROVIDER } from '../../model-providers.ts'
 import { type Destination, hasDestination, parseDestination } from '../destination.ts'
 import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from '../dial.ts'
 import type { Provider } from './protocol.ts'
@@ -20,6 +20,9 @@ const LIMITS = {
   /** Maximum time without a byte. A model may think for minutes before its first word. */
   silentMs: 600_000,
 }
+
+/** Providers whose servers the operator chose, or Berth found on the agent's machine. */
+const MAY_BE_PRIVATE = [OPERATOR_PROVIDER, FALLBACK_PROVIDER, LOCAL_PROVIDER]
 
 export interface UpstreamOptions {
   /** Destinations that may have private addresses. */
@@ -63,7 +66,7 @@ export class Upstream {
   /** Resolves with the head of a response. @throws UpstreamError */
   send(provider: Provider, request: UpstreamRequest): Promise<http.IncomingMessage> {
     const url = new URL(`${provider.baseUrl.replace(/\/$/, '')}${request.path}`)
-    const isAllowed = provider.id === OPERATOR_PROVIDER || provider.id === LOCAL_PROVIDER
+    const isAllowed = MAY_BE_PRIVATE.includes(provider.id)
     const agent = this.#agent(url, isAllowed)
     return new Promise((resolve, reject) => {
       let isConnected = false

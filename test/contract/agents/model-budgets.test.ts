@@ -132,7 +132,7 @@ describe('a budget', () => {
 })
 
 describe('the limits of a plan', () => {
-  it('a plan’s limit applies at once to leases and calls of its workspaces, and shows as a ceiling', async () => {
+  it('a plan’s limit for models applies at once to the leases and calls of its workspaces', async () => {
     const name = `plan ${randomUUID()}`
     await context.sql(
       'INSERT INTO plan (name, channels, custom_domains, pin_by_cid) VALUES ($1, true, true, true)',

@@ -69,7 +69,8 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(secretsOf('agent-proxy'), ['AGENT_PROXY_KEY'])
     assert.deepEqual(secretsOf('web'), [
       ...[...both, 'JWT_KEY', 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
-      ...['BERTH_MODEL_KEY', 'BERTH_OIDC_CLIENT_SECRET', 'JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
+      ...['BERTH_MODEL_KEY', 'BERTH_MODEL_FALLBACK_KEY', 'BERTH_OIDC_CLIENT_SECRET'],
+      ...['JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
     ])
     const ofWorker = [...both, 'SECRETS_KEY', 'AGENT_PROXY_KEY', 'SECRETS_KEY_PREVIOUS']
     assert.deepEqual(secretsOf('worker'), ofWorker)
