@@ -28,7 +28,7 @@ await runDemo({ title: 'The life of an agent', limitMs: LIMIT_MS }, demo)
 async function demo(of: Demo): Promise<void> {
   const { screen, signal } = of
   const began = performance.now()
-  const { berth } = await startWithModel(of, { version: VERSIONS.first })
+  const { berth } = await startWithModel(of, { versions: Object.values(VERSIONS) })
   screen.section('An agent')
   const agent = await createAgent(of, berth, { name: 'Demo', vibe: 'short and friendly', emoji: '⚓' })
 

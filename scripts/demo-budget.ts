@@ -29,7 +29,7 @@ await runDemo({ title: 'An agent that cannot overspend', limitMs: LIMIT_MS }, de
 async function demo(of: Demo): Promise<void> {
   const { screen, signal } = of
   const began = performance.now()
-  const { berth, model } = await startWithModel(of, { version: ENGINE_VERSION })
+  const { berth, model } = await startWithModel(of, { versions: [ENGINE_VERSION] })
   model.usage = USAGE
   await screen.step('Price', async () => {
     await berth.request('PUT', `/v0/admin/model/prices/berth/${MODEL}`, { signal, body: PRICE })

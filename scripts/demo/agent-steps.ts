@@ -11,10 +11,10 @@ const AGENT_DOMAIN = 'agents.localhost'
 /** How long a demo waits for an agent to disappear. */
 const REMOVE_MS = 60_000
 
-/** Starts a model server on loopback, and Berth with it as the default model. */
+/** Starts a model server on loopback, and Berth with it as the default model. New agents run the first engine version. */
 export async function startWithModel(
   { screen, stack, signal, temp, parts, runtime }: Demo,
-  { version }: { version: string },
+  { versions }: { versions: string[] },
 ): Promise<{ berth: Berth; model: ModelServer }> {
   const model = await screen.step('Model', async () => {
     const model = await startModel()
@@ -26,7 +26,7 @@ export async function startWithModel(
       ...(runtime && { BERTH_RUNTIME: runtime }),
       // The only setting of the shell that counts: without a registry, no other image may be available.
       BERTH_BASE_IMAGE: process.env.BERTH_BASE_IMAGE ?? '',
-      BERTH_ENGINE_VERSIONS: version,
+      BERTH_ENGINE_VERSIONS: versions.join(','),
       BERTH_ENGINES_DIR: enginesDir,
       BERTH_AGENT_DOMAIN: AGENT_DOMAIN,
       ...model.env,
