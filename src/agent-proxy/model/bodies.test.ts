@@ -21,6 +21,13 @@ test('a body that servers could read differently is refused', () => {
     '{"n":1,"n":2}',
     '{"n":1,"N":2}',
     '{"max_tokens":1,"maxTokens":2}',
+    // As Go's JSON reads it, the second is the same field.
+    '{"max_tokens":1,"max_token\u017f":2}',
+    '{"maxTokens":1}',
+    '{"STREAM_OPTIONS":{}}',
+    '{"stream":1}',
+    '{"stream":"true"}',
+    `{"a":[${'[],'.repeat(500_000)}[]]}`,
     '{"a":{"b":1,"\\u0062":2}}',
     '[{}]',
     '{"a":1',

@@ -6,6 +6,18 @@ import { isUtf8 } from 'node:buffer'
 import { refused } from './refusal.ts'
 
 const MAX_DEPTH = 200
+/** Parsed values take many times the memory of their bytes. */
+const MAX_VALUES = 1_000_000
+/** Fields that the gateway reads or changes. A server may ignore another spelling, or understand it. */
+const EXACT = [
+  'model',
+  'stream',
+  'stream_options',
+  'n',
+  'max_tokens',
+  'max_completion_tokens',
+  'max_output_tokens',
+]
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
@@ -22,8 +34,13 @@ export interface JsonBody {
   spans: Map<string, Span>
 }
 
-/** Some servers also accept `maxTokens` or `MAX_TOKENS` for `max_tokens`. */
-export const plainName = (key: string): string => key.replaceAll('_', '').toLowerCase()
+/** Some servers also accept `maxTokens` or `MAX_TOKENS` for `max_tokens`; those in Go also `max_tokenſ`. */
+export const plainName = (key: string): string => key.replaceAll('_', '').toUpperCase().toLowerCase()
+const SPELLINGS = new Map(EXACT.map((key) => [plainName(key), key]))
+
+/** The values of fields, by names in {@link plainName}, in any of the spellings that servers accept. */
+export const valuesOf = (object: Record<string, unknown>, names: readonly string[]): unknown[] =>
+  Object.entries(object).flatMap(([key, value]) => (names.includes(plainName(key)) ? [value] : []))
 
 /** @throws RefusalError 400 */
 export function readJsonBody(bytes: Buffer): JsonBody {
@@ -37,6 +54,8 @@ export function readJsonBody(bytes: Buffer): JsonBody {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw malformed('The body is not a JSON object')
+  const { stream } = value as { stream?: unknown }
+  if (typeof (stream ?? false) !== 'boolean') throw malformed('The field "stream" must be true or false')
   return { bytes, value: value as Record<string, unknown>, spans }
 }
 
@@ -66,6 +85,7 @@ function scan(bytes: Buffer): Map<string, Span> {
   const open: (Set<string> | undefined)[] = []
   let isKey = false
   let span: Span | undefined
+  let values = 1
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
     if (byte === QUOTE) {
@@ -78,6 +98,8 @@ function scan(bytes: Buffer): Map<string, Span> {
           throw malformed(`The body has the field ${JSON.stringify(key.slice(0, 64))} twice`)
         keys.add(name)
         if (open.length === 1) {
+          const spelling = SPELLINGS.get(name) ?? key
+          if (key !== spelling) throw malformed(`The field "${spelling}" has no other spelling`)
           span = { start: 0, end: 0 }
           spans.set(name, span)
         }
@@ -88,10 +110,13 @@ function scan(bytes: Buffer): Map<string, Span> {
       isKey = byte === 0x7b
       open.push(isKey ? new Set() : undefined)
       if (open.length > MAX_DEPTH) throw malformed('The body is nested too deeply')
+      values++
     } else if (byte === 0x7d || byte === 0x5d || byte === 0x2c) {
       if (open.length === 1 && span) span.end = i
       if (byte !== 0x2c) open.pop()
+      else values++
       isKey = byte === 0x2c && open.at(-1) !== undefined
+      if (values > MAX_VALUES) throw malformed(`The body has more than ${MAX_VALUES} values`)
     } else if (byte === 0x3a && open.length === 1 && span?.start === 0) span.start = i + 1
   }
   return spans
