@@ -239,11 +239,12 @@ async function serveModels(
 }
 
 /** Provider of each host that agents reach only through the gateway. */
-const PROVIDERS = new Map(MODEL_PROVIDERS.map((provider) => [new URL(provider.baseUrl).host, provider]))
+const PROVIDERS = MODEL_PROVIDERS.map((provider) => ({ provider, host: new URL(provider.baseUrl).host }))
 
-/** @throws ProxyError 403 for the host of a model provider. */
+/** @throws ProxyError 403 for the host of a model provider, and for names below it, such as those of regions. */
 function refuseProvider({ host }: Destination): void {
-  const provider = PROVIDERS.get(host.replace(/\.$/, ''))
+  const name = `.${host.replace(/\.$/, '')}`
+  const { provider } = PROVIDERS.find(({ host }) => name.endsWith(`.${host}`)) ?? {}
   if (!provider) return
   const base = `http://${MODEL_HOST}${gatewayPath(provider)}`
   const inProcess = `or ${gatewayPath(provider)} on this proxy`

@@ -212,7 +212,7 @@ test('a virtual key counts only with the credential of its own proxy', async (t)
 
 test('hosts of providers are reached only through the gateway', async (t) => {
   const { port } = await startModelGateway(t, (res) => res.end(reply(USAGE)))
-  for (const target of ['api.openai.com:443', 'API.OpenAI.com.:443', 'api.anthropic.com:80']) {
+  for (const target of ['eu.api.openai.com:443', 'API.OpenAI.com.:443', 'api.anthropic.com:80']) {
     const answer = await talk(port, `CONNECT ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)
     assert.equal(statusOf(answer), 403)
     assert.match(answer, /http:\/\/model\.berth\.internal\/(openai\/v1|anthropic),/)
