@@ -11,8 +11,9 @@ import type { Dialect } from '../../model-providers.ts'
 import { EventReader } from './events.ts'
 import type { KnownSession, Reservation } from './ledger.ts'
 import type { Memory } from './memory.ts'
-import type { Amounts, Price, Provider, Refusal } from './protocol.ts'
-import { errorBody, errorEvents, FAILED, RefusalError, refused } from './refusal.ts'
+import type { Price, Provider, Refusal } from './protocol.ts'
+import { answerRefusal, errorEvents, FAILED, RefusalError, refused } from './refusal.ts'
+import type { Need } from './reserve.ts'
 import { type Upstream, UpstreamError } from './upstream.ts'
 import { costOf, estimate, Meter, NO_USAGE, type Usage } from './usage.ts'
 
@@ -23,6 +24,17 @@ const LIMITS = {
   /** Maximum silence towards the agent, whose engine gives up after 120 s. */
   quietMs: 15_000,
   errorBytes: 1024 * 1024,
+  /** No server writes so many bytes per token, but for the names of events. */
+  tokenBytes: 16,
+  nameBytes: 16 * 1024,
+}
+/** How fast a model is assumed to think before its first word, in tokens. */
+const THOUGHT_PER_SECOND = 100
+/** The stream of a server that ignores the limit of the request. */
+const TOO_LONG: Refusal = {
+  status: 429,
+  code: 'budget_exceeded',
+  message: 'Usage limit: the model writes more than the request allows. Under a budget, that is its quota.',
 }
 const RETRIED = [502, 503, 504, 529]
 const EVENT_STREAM = /^text\/event-stream\b/i
@@ -64,7 +76,7 @@ export interface ExchangeOptions {
   /** At least one, in order. */
   targets: readonly Target[]
   session: string
-  need: Amounts
+  need: Need
   reservation: Reservation
   /** `performance.now()` when the request arrived. */
   began: number
@@ -92,6 +104,9 @@ export class Exchange {
   #isEvents = false
   #status = 0
   #lastByte: number
+  #sentAt = 0
+  /** When the model wrote its first word. */
+  #wroteAt: number | undefined
   #firstByteMs: number | undefined
 
   constructor(options: ExchangeOptions) {
@@ -140,8 +155,8 @@ export class Exchange {
         try {
           const { provider, path, body } = target
           this.#isSent = true
-          const all = { ...headers, ...keyHeader(provider) }
-          const response = await upstream.send(provider, { method: 'POST', path, headers: all, body, signal })
+          this.#sentAt = performance.now()
+          const response = await upstream.send(provider, { method: 'POST', path, headers, body, signal })
           const status = response.statusCode ?? 0
           const isFinal = isLast && attempt === LIMITS.attempts
           if (status === 429 ? isLast : isFinal || !RETRIED.includes(status)) return response
@@ -198,17 +213,29 @@ export class Exchange {
   async #passEvents(response: IncomingMessage): Promise<void> {
     const { addsUsage } = this.#options
     const reader = new EventReader((value) => {
-      this.#meter.push(value)
+      this.#read(value)
       return addsUsage && isUsageAlone(value)
     })
     try {
       for await (const chunk of response) await this.#write(response, reader.push(chunk))
     } catch (error) {
       this.#abort.signal.throwIfAborted()
+      if (error instanceof RefusalError) throw error
       throw refused(502, 'unavailable', `${this.#target.provider.id} broke off: ${(error as Error).message}`)
     }
     await this.#write(response, reader.end())
     this.#end(response)
+  }
+
+  /** @throws RefusalError if a budget limits the agent, and the reply has become longer than what was reserved. */
+  #read(event: unknown): void {
+    const { need, known } = this.#options
+    const { usd, tokens } = known.session.limits
+    this.#meter.push(event)
+    const { textBytes } = this.#meter
+    if (textBytes > 0) this.#wroteAt ??= performance.now()
+    const most = need.output * LIMITS.tokenBytes + LIMITS.nameBytes
+    if ((usd || tokens) && textBytes > most) throw new RefusalError(TOO_LONG)
   }
 
   async #passWhole(response: IncomingMessage): Promise<void> {
@@ -289,7 +316,7 @@ export class Exchange {
     const { need, reservation, session, began } = this.#options
     const { provider, model, price, body } = this.#target
     const { usage, isEstimated } = this.#used(body.length)
-    const usd = this.#isUnread ? need.usd : price ? costOf(usage, price) : 0
+    const usd = this.#isUnread ? need.amounts.usd : price ? costOf(usage, price) : 0
     const { hourWrite: _hourWrite, ...tokens } = usage
     const totalMs = Math.round(performance.now() - began)
     reservation.settle({
@@ -310,35 +337,22 @@ export class Exchange {
   #used(requestBytes: number): { usage: Usage; isEstimated: boolean } {
     const { isFree, need } = this.#options
     if (isFree || !this.#isSent) return { usage: NO_USAGE, isEstimated: false }
-    const guess = estimate(requestBytes, this.#meter.textBytes)
-    if (this.#isUnread) return { usage: { ...guess, output: need.tokens - guess.input }, isEstimated: true }
+    const guess = estimate(requestBytes, need.references, this.#meter.textBytes)
+    if (this.#isUnread) return { usage: { ...guess, output: need.output }, isEstimated: true }
     const reported = this.#meter.usage
-    if (!reported || reported.input + reported.output === 0) return { usage: guess, isEstimated: true }
+    const isReported = reported !== undefined && reported.input + reported.output > 0
+    if (isReported && !this.#isCut) return { usage: reported, isEstimated: false }
+    const usage = isReported ? reported : guess
     // The last report of a stream that was cut may be older than what was sent.
-    if (this.#isCut)
-      return { usage: { ...reported, output: Math.max(reported.output, guess.output) }, isEstimated: true }
-    return { usage: reported, isEstimated: false }
+    const output = Math.max(usage.output, guess.output, this.#abort.signal.aborted ? this.#thought() : 0)
+    return { usage: { ...usage, output }, isEstimated: true }
   }
-}
 
-/** Refuses in a response of its own. */
-export function answerRefusal(res: ServerResponse, dialect: Dialect, refusal: Refusal): void {
-  if (!res.req.complete) res.shouldKeepAlive = false
-  const body = JSON.stringify(errorBody(dialect, refusal))
-  res.writeHead(refusal.status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'error-code': refusal.code,
-    ...(refusal.retryAfter !== undefined && { 'retry-after': `${refusal.retryAfter}` }),
-  })
-  res.end(body)
-}
-
-/** The real key, in the provider's own header. */
-function keyHeader({ dialect, key }: Provider): OutgoingHttpHeaders {
-  if (!key) return {}
-  if (dialect === 'anthropic') return { 'x-api-key': key }
-  return dialect === 'google' ? { 'x-goog-api-key': key } : { authorization: `Bearer ${key}` }
+  /** The tokens that the model may have thought: a stream that is cut often does not report them. */
+  #thought(): number {
+    const seconds = Math.floor(((this.#wroteAt ?? performance.now()) - this.#sentAt) / 1000)
+    return Math.min(seconds * THOUGHT_PER_SECOND, this.#options.need.output)
+  }
 }
 
 /** True for the event of a chat that contains only the usage. */

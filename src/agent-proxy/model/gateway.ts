@@ -14,14 +14,15 @@ import type { Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Logger } from '../../log.ts'
 import { type Dialect, gatewayPath } from '../../model-providers.ts'
-import { answerRefusal, Exchange } from './exchange.ts'
+import { uncountable } from './countable.ts'
+import { Exchange } from './exchange.ts'
 import { type JsonBody, readJsonBody, withValues } from './json-body.ts'
 import type { KnownSession, Ledger } from './ledger.ts'
 import { type HeldBody, Memory } from './memory.ts'
 import { type Call, dialectOf, forwardedQuery, PATHS, readCall } from './paths.ts'
 import { type Provider, priceOf, type Session } from './protocol.ts'
-import { FAILED, RefusalError, refused } from './refusal.ts'
-import { type Asked, needOf, uncountable } from './reserve.ts'
+import { answerRefusal, FAILED, RefusalError, refused } from './refusal.ts'
+import { type Asked, needOf } from './reserve.ts'
 import type { Upstream } from './upstream.ts'
 
 const LIMITS = {
@@ -214,8 +215,8 @@ export class ModelGateway {
       asked,
       targets.flatMap(({ price }) => price ?? []),
     )
-    const reservation = await this.#options.ledger.reserve(known, need)
-    this.#reserved.inc(need.usd / PICODOLLARS)
+    const reservation = await this.#options.ledger.reserve(known, need.amounts)
+    this.#reserved.inc(need.amounts.usd / PICODOLLARS)
     this.#overhead.observe((performance.now() - arrived) / 1000)
     const ended = await new Exchange({
       upstream: this.#options.upstream,

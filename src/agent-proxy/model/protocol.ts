@@ -102,6 +102,9 @@ export interface SessionRequest {
 /** `refusal` with status 401 for a key that stands for no agent. */
 export type SessionAnswer = { session: Session } | { refusal: Refusal }
 
+/** The most money that a request can need or cost, in picodollars. A lease has more. */
+export const MOST_USD = 4e15
+
 export interface Amounts {
   /** Picodollars. */
   usd: number

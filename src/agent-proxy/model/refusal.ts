@@ -1,4 +1,5 @@
 /** How the gateway refuses: a status, and an error in the shape that the dialect's libraries read. */
+import type { ServerResponse } from 'node:http'
 import type { Dialect } from '../../model-providers.ts'
 import type { Refusal } from './protocol.ts'
 
@@ -45,4 +46,17 @@ export function errorEvents(dialect: Dialect, isResponses: boolean, refusal: Ref
   const data = `data: ${JSON.stringify(errorBody(dialect, refusal))}\n\n`
   if (dialect === 'anthropic') return `event: error\n${data}`
   return dialect === 'google' ? data : `${data}data: [DONE]\n\n`
+}
+
+/** Refuses in a response of its own. */
+export function answerRefusal(res: ServerResponse, dialect: Dialect, refusal: Refusal): void {
+  if (!res.req.complete) res.shouldKeepAlive = false
+  const body = JSON.stringify(errorBody(dialect, refusal))
+  res.writeHead(refusal.status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'error-code': refusal.code,
+    ...(refusal.retryAfter !== undefined && { 'retry-after': `${refusal.retryAfter}` }),
+  })
+  res.end(body)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Asked, needOf, uncountable } from './reserve.ts'
+import { MOST_USD } from './protocol.ts'
+import { type Asked, needOf } from './reserve.ts'
 
 const asked = (body: Asked['body'], changes: Partial<Asked> = {}): Asked => ({
   dialect: 'openai',
@@ -10,24 +11,32 @@ const asked = (body: Asked['body'], changes: Partial<Asked> = {}): Asked => ({
   ...changes,
 })
 const outputOf = (body: Asked['body'], changes?: Partial<Asked>) =>
-  needOf(asked(body, changes), []).tokens - 100
+  needOf(asked(body, changes), []).amounts.tokens - 100
 
 test('a request needs its bytes and its longest replies, at the dearest price', () => {
   const price = { input: 10, output: 100, reasoning: 200, maxOutput: 1000 }
   const need = needOf(asked({ max_tokens: 3, n: 2 }), [price, { input: 20, output: 1 }])
-  assert.deepEqual(need, { usd: 100 * 10 + 6 * 200, tokens: 106, requests: 1 })
-  assert.equal(needOf(asked({}), [price]).tokens, 1100)
+  assert.deepEqual(need.amounts, { usd: 100 * 10 + 6 * 200, tokens: 106, requests: 1 })
+  assert.equal(needOf(asked({}), [price]).amounts.tokens, 1100)
   assert.equal(outputOf({}), 32_768)
   assert.equal(outputOf({ max_tokens: -1 }), 32_768)
   assert.equal(outputOf({ max_tokens: 1, max_completion_tokens: 9, Max_Tokens: 7 }), 9)
   assert.equal(outputOf({ max_output_tokens: 5 }, { operation: 'responses' }), 5)
   assert.equal(outputOf({ max_tokens: 5 }, { operation: 'embeddings' }), 0)
+  // A server ignores the limits of other operations.
+  assert.equal(outputOf({ max_output_tokens: 1 }), 32_768)
+  assert.equal(outputOf({ max_tokens: 1, max_completion_tokens: 1 }, { operation: 'responses' }), 32_768)
+  assert.equal(
+    outputOf({ max_completion_tokens: 1 }, { dialect: 'anthropic', operation: 'messages' }),
+    32_768,
+  )
+  assert.equal(needOf(asked({ n: 1e9 }), [{ input: 1e9, output: 1e9 }]).amounts.usd, MOST_USD)
   const google: Partial<Asked> = { dialect: 'google', operation: 'generate' }
   assert.equal(
     outputOf({ generation_config: { maxOutputTokens: 1, max_output_tokens: 4, candidateCount: 3 } }, google),
     12,
   )
-  assert.deepEqual(needOf(asked({ max_tokens: 9 }, { operation: 'count' }), [price]), {
+  assert.deepEqual(needOf(asked({ max_tokens: 9 }, { operation: 'count' }), [price]).amounts, {
     usd: 0,
     tokens: 0,
     requests: 1,
@@ -35,54 +44,28 @@ test('a request needs its bytes and its longest replies, at the dearest price', 
 })
 
 test('images and files add an allowance', () => {
-  const image = { messages: [{ content: [{ type: 'image_url', image_url: { url: 'https://x/y.png' } }] }] }
-  assert.equal(outputOf({ ...image, max_tokens: 1 }), 16_385)
-  assert.equal(outputOf({ input: [{ type: 'input_file', file_id: 'f' }], max_output_tokens: 1 }), 200_001)
-  const source = { type: 'url', url: 'https://x/y.png' }
-  assert.equal(outputOf({ messages: [{ content: [{ type: 'image', source }] }], max_tokens: 1 }), 16_385)
-  const fileData = { mimeType: 'video/mp4', fileUri: 'https://x/y' }
-  assert.ok(outputOf({ contents: [{ parts: [{ fileData }] }] }) > 200_000)
-})
-
-test('a budget refuses requests that cannot be counted', () => {
-  const why = (
-    body: Asked['body'],
-    changes?: Partial<Asked>,
-    limits = { usd: true, tokens: false, requests: true },
-  ) => uncountable(asked(body, changes), limits)
-  const anthropic: Partial<Asked> = { dialect: 'anthropic', operation: 'messages' }
-  const google: Partial<Asked> = { dialect: 'google', operation: 'generate' }
-  const tokensOnly = { usd: false, tokens: true, requests: false }
-  const none = { usd: false, tokens: false, requests: true }
-  for (const body of [
-    { previous_response_id: 'r' },
-    { conversation: { id: 'c' } },
-    { prompt: { id: 'p' } },
-    { background: true },
-    { web_search_options: {} },
-    { tools: [{ type: 'function' }, { type: 'web_search' }] },
-    { tools: [{ type: 'mcp' }] },
-    { tools: { type: 'mcp' } },
-  ]) {
-    assert.ok(why(body), JSON.stringify(body))
-    assert.ok(why(body, {}, tokensOnly))
-    assert.equal(why(body, {}, none), undefined)
-  }
-  for (const body of [
-    { service_tier: 'priority' },
-    { inference_geo: 'us' },
-    { modalities: ['text', 'audio'] },
-  ]) {
-    assert.ok(why(body), JSON.stringify(body))
-    assert.equal(why(body, {}, tokensOnly), undefined)
-  }
-  assert.ok(why({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, anthropic))
-  assert.ok(why({ mcp_servers: [{ url: 'https://x' }] }, anthropic))
-  assert.ok(why({ tools: [{ functionDeclarations: [] }, { google_search: {} }] }, google))
-  assert.ok(why({ generationConfig: { responseModalities: ['IMAGE'] } }, google))
-  assert.ok(why({ cachedContent: 'cachedContents/x' }, google))
-
-  assert.equal(why({ tools: [{ type: 'function' }], service_tier: 'auto', background: false }), undefined)
-  assert.equal(why({ tools: [{ name: 'x' }, { type: 'bash_20250124' }] }, anthropic), undefined)
-  assert.equal(why({ tools: [{ functionDeclarations: [] }] }, google), undefined)
+  const part = (...content: object[]) => needOf(asked({ messages: [{ content }] }), []).references
+  const [image, context] = [16_384, 1_048_576]
+  assert.equal(part({ type: 'image_url', image_url: { url: 'https://x/y.png', type: 'x' } }), image)
+  assert.equal(part({ type: 'input_image', image_url: 'https://x/y.png' }, { type: 'text', text: '' }), image)
+  assert.equal(part({ type: 'image', source: { type: 'url', url: 'https://x/y.png' } }), image)
+  assert.equal(part({ inlineData: { mimeType: 'image/png', data: '' } }, { type: 'image' }), 2 * image)
+  for (const file of [
+    { type: 'input_file', file_id: 'f' },
+    { type: 'file', file: { file_data: 'data:application/pdf;base64,' } },
+    { type: 'video_url', video_url: { url: 'https://x/y' } },
+    { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: '' } },
+    { inline_data: { mime_type: 'application/pdf', data: '' } },
+    { fileData: { fileUri: 'https://x/y' } },
+  ])
+    assert.equal(part(file, file), context, JSON.stringify(file))
+  for (const text of [
+    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } },
+    { inlineData: { mimeType: 'text/plain', data: '' } },
+    { type: 'tool_result', content: [{ type: 'text', text: '{"file_id":"f"}' }] },
+  ])
+    assert.equal(part(text), 0, JSON.stringify(text))
+  const tools = [{ name: 'x', input_schema: { properties: { file_id: { type: 'string' } } } }]
+  assert.equal(needOf(asked({ tools }), []).references, 0)
+  assert.equal(needOf(asked({ tools }, { dialect: 'anthropic', operation: 'messages' }), []).references, 2048)
 })

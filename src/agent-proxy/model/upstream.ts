@@ -76,7 +76,7 @@ export class Upstream {
         agent,
         signal: request.signal,
         maxHeaderSize: LIMITS.headerBytes,
-        headers: { ...request.headers, 'content-length': request.body.length },
+        headers: { ...request.headers, ...keyHeader(provider), 'content-length': request.body.length },
       })
       req.once('socket', (socket) => {
         isConnected = !socket.connecting
@@ -148,4 +148,11 @@ export class Upstream {
     if (!isTls) return socket
     return connectTls({ socket, servername: url.hostname, ALPNProtocols: ['http/1.1'] })
   }
+}
+
+/** The real key, in the provider's own header. */
+function keyHeader({ dialect, key }: Provider): http.OutgoingHttpHeaders {
+  if (!key) return {}
+  if (dialect === 'anthropic') return { 'x-api-key': key }
+  return dialect === 'google' ? { 'x-goog-api-key': key } : { authorization: `Bearer ${key}` }
 }

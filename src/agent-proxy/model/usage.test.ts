@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Dialect } from '../../model-providers.ts'
+import { MOST_USD } from './protocol.ts'
 import { costOf, dearest, Meter, NO_USAGE } from './usage.ts'
 
 const read = (dialect: Dialect, ...values: unknown[]) => {
@@ -84,6 +85,8 @@ test('reports with other values than counts are ignored', () => {
   }
   assert.deepEqual(read('openai', { usage }).usage, { ...NO_USAGE, output: 1e9 })
   assert.equal(read('openai', null, 'x', { usage: null }).usage, undefined)
+  const most = { ...NO_USAGE, input: 2e9, output: 1e9 }
+  assert.equal(costOf(most, { input: 30e6, output: 180e6 }), MOST_USD)
 })
 
 test('each kind of token has its own price, and long requests a multiple', () => {

@@ -1,7 +1,7 @@
 /** The usage of a response, as each dialect reports it, and its cost. Reports are untrusted. */
 import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
-import type { Price } from './protocol.ts'
+import { MOST_USD, type Price } from './protocol.ts'
 
 export interface Usage {
   /** All input tokens, including cached ones. */
@@ -126,7 +126,7 @@ export function costOf(usage: Usage, price: Price): number {
     (cacheWrite - hourWrite) * write +
     hourWrite * hour
   const outputs = (output - reasoning) * price.output + reasoning * (price.reasoning ?? price.output)
-  return Math.ceil(inputs * times.input + outputs * times.output)
+  return Math.min(Math.ceil(inputs * times.input + outputs * times.output), MOST_USD)
 }
 
 /** The most that a token of a request can cost, in picodollars. */
@@ -142,10 +142,11 @@ export function dearest(price: Price, input: number): { input: number; output: n
 /**
  * The usage of a response without a report: a token for each four bytes, of the request and of what was sent. A
  * tokenizer would hold up every other stream of this process while it counts.
+ * @param references tokens of images and files.
  */
-export const estimate = (requestBytes: number, textBytes: number): Usage => ({
+export const estimate = (requestBytes: number, references: number, textBytes: number): Usage => ({
   ...NO_USAGE,
-  input: Math.ceil(requestBytes / 4),
+  input: Math.ceil(requestBytes / 4) + references,
   output: Math.ceil(textBytes / 4),
 })
 
