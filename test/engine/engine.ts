@@ -1,5 +1,6 @@
 /** A real agentd with the real engine and a model, for tests of how agentd handles them. */
 import { join } from 'node:path'
+import type { Json } from '../../agentd/json.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import { type HttpResponse, TestAgentd, until } from '../integration/agentd/agentd.ts'
@@ -8,9 +9,11 @@ import { MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
 
 export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
 
-export interface EngineTest {
+type Model = Pick<ModelServer, 'url' | 'stop'>
+
+export interface EngineTest<M extends Model = ModelServer> {
   agentd: TestAgentd
-  model: ModelServer
+  model: M
   /**
    * Starts the gateway, or another run of it, like a worker; resolves when it is ready.
    * @param withModel false for an operator without a model.
@@ -28,14 +31,29 @@ export function whenReady<T extends object>(ask: () => Promise<HttpResponse<T>>)
   })
 }
 
-/** @param env secrets of the agent. @param standIn folder of a stand-in, instead of the real engine. */
-export async function startEngine(env: Record<string, string> = {}, standIn?: string): Promise<EngineTest> {
-  const engineDir = standIn ?? join(await ensureEngines(), ENGINE_VERSION)
-  const model = await startModel()
+/**
+ * @param env secrets of the agent.
+ * @param options.engineDir of another version, or of a stand-in. @param options.config is added to the owned one.
+ */
+export async function startEngine(
+  env: Record<string, string> = {},
+  options: { engineDir?: string; config?: Json } = {},
+): Promise<EngineTest> {
+  return startWith(await startModel(), env, options)
+}
+
+/** Like {@link startEngine}, with a model of the test's own. */
+export async function startWith<M extends Model>(
+  model: M,
+  env: Record<string, string>,
+  { engineDir, config: more = {} }: { engineDir?: string; config?: Json },
+): Promise<EngineTest<M>> {
   // The model itself, in place of the gateway before it.
   const access = { url: model.url.replace(/\/v1$/, ''), key: MODEL_KEY }
-  const agentd = await TestAgentd.start({ engineDir })
-  const test: EngineTest = {
+  const agentd = await TestAgentd.start({
+    engineDir: engineDir ?? join(await ensureEngines(), ENGINE_VERSION),
+  })
+  const test: EngineTest<M> = {
     agentd,
     model,
     async run(withModel = true) {
@@ -49,7 +67,7 @@ export async function startEngine(env: Record<string, string> = {}, standIn?: st
           ...options,
           access,
           agent: { gatewayToken: GATEWAY_TOKEN },
-          channels: {},
+          channels: more,
         }),
         defaultConfig: defaultConfig(options),
         readyMs: 170_000,

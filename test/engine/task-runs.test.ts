@@ -117,7 +117,7 @@ test('after another start of the gateway there may be unnoticed runs', async () 
 test('the torture tests’ stand-in reports tasks and runs like the real engine', async (t) => {
   const dir = await useFolder('berth-engine-', t)
   await installEngine(dir, ENGINES.older)
-  const standIn = await startEngine({}, dir)
+  const standIn = await startEngine({}, { engineDir: dir })
   t.after(() => standIn.close())
   const shown = async (of: EngineTest) => {
     const { id } = await payload('cron.add', { ...job, name: 'compared' }, of)

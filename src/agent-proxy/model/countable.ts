@@ -78,7 +78,7 @@ function onlyClears(management: unknown): boolean {
   return Array.isArray(edits) && edits.every((one) => isObject(one) && `${one.type}`.startsWith('clear_'))
 }
 
-/** What a provider charges at other prices than its list has. */
+/** The part of a request for which a provider has another price than its list. */
 function surcharged(body: Json): string | undefined {
   const configs = valuesOf(body, ['generationconfig']).filter((one) => isObject(one))
   const named = [body, ...configs]

@@ -24,7 +24,7 @@ const LIMITS = {
   /** Maximum silence towards the agent, whose engine gives up after 120 s. */
   quietMs: 15_000,
   errorBytes: 1024 * 1024,
-  /** No server writes so many bytes per token, but for the names of events. */
+  /** No server writes so many bytes per token, except for the names of events. */
   tokenBytes: 16,
   nameBytes: 16 * 1024,
 }

@@ -15,7 +15,7 @@ const CONTEXT_TOKENS = 1_048_576
 /** Anthropic's instructions for tools, and its definitions of its own tools. */
 const TOOL_TOKENS = 2048
 
-/** The limit of a reply, by the operation's own names: a server ignores those of others. */
+/** The operation's own names for the limit of a reply; a server ignores names from other operations. */
 const OUTPUT_LIMITS: Partial<Record<Operation, string[]>> = {
   chat: ['maxtokens', 'maxcompletiontokens'],
   responses: ['maxoutputtokens'],
