@@ -315,7 +315,7 @@ export class Exchange {
   #settle(): Ended {
     const { need, reservation, session, began } = this.#options
     const { provider, model, price, body } = this.#target
-    const { usage, isEstimated } = this.#used(body.length)
+    const { usage, isEstimated } = this.#used(body)
     const usd = this.#isUnread ? need.amounts.usd : price ? costOf(usage, price) : 0
     const { hourWrite: _hourWrite, ...tokens } = usage
     const totalMs = Math.round(performance.now() - began)
@@ -334,14 +334,14 @@ export class Exchange {
     return { status: this.#status || 499, usd }
   }
 
-  #used(requestBytes: number): { usage: Usage; isEstimated: boolean } {
+  #used(request: Buffer): { usage: Usage; isEstimated: boolean } {
     const { isFree, need } = this.#options
     if (isFree || !this.#isSent) return { usage: NO_USAGE, isEstimated: false }
-    const guess = estimate(requestBytes, need.references, this.#meter.textBytes)
-    if (this.#isUnread) return { usage: { ...guess, output: need.output }, isEstimated: true }
     const reported = this.#meter.usage
     const isReported = reported !== undefined && reported.input + reported.output > 0
     if (isReported && !this.#isCut) return { usage: reported, isEstimated: false }
+    const guess = estimate(request, need.references, this.#meter.textTokens)
+    if (this.#isUnread) return { usage: { ...guess, output: need.output }, isEstimated: true }
     const usage = isReported ? reported : guess
     // The last report of a stream that was cut may be older than what was sent.
     const output = Math.max(usage.output, guess.output, this.#abort.signal.aborted ? this.#thought() : 0)

@@ -2,6 +2,7 @@
 import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
 import { MOST_USD, type Price } from './protocol.ts'
+import { tokensOf, tokensOfRequest } from './tokens.ts'
 
 export interface Usage {
   /** All input tokens, including cached ones. */
@@ -39,6 +40,8 @@ const count = (value: unknown): number =>
 export class Meter {
   /** The bytes of text that the model has written, without what the agent never sees. */
   textBytes = 0
+  /** The same in tokens, estimated. */
+  textTokens = 0
   readonly #dialect: Dialect
   #raw: Json | undefined
 
@@ -70,7 +73,10 @@ export class Meter {
       const reported = Object.entries(raw).filter(([, one]) => one !== null)
       this.#raw = { ...(this.#dialect === 'anthropic' && this.#raw), ...Object.fromEntries(reported) }
     }
-    this.textBytes += textBytesOf(data)
+    for (const text of textsOf(data)) {
+      this.textBytes += Buffer.byteLength(text)
+      this.textTokens += tokensOf(text)
+    }
   }
 }
 
@@ -140,30 +146,26 @@ export function dearest(price: Price, input: number): { input: number; output: n
 }
 
 /**
- * The usage of a response without a report: a token for each four bytes, of the request and of what was sent. A
- * tokenizer would hold up every other stream of this process while it counts.
+ * The usage of a response without a report, from the request and from what was sent.
  * @param references tokens of images and files.
  */
-export const estimate = (requestBytes: number, references: number, textBytes: number): Usage => ({
+export const estimate = (request: Buffer, references: number, textTokens: number): Usage => ({
   ...NO_USAGE,
-  input: Math.ceil(requestBytes / 4) + references,
-  output: Math.ceil(textBytes / 4),
+  input: tokensOfRequest(request, references > 0) + references,
+  output: Math.ceil(textTokens),
 })
 
-/** The bytes of text in a response or an event, in each dialect. */
-function textBytesOf(data: Json): number {
+/** The texts of a response or an event, in each dialect. */
+function textsOf(data: Json): string[] {
   const choices = asList(data.choices).map((choice) => asObject(choice).delta ?? asObject(choice).message)
   const candidates = asList(data.candidates).map((candidate) => asObject(candidate).content)
   const whole = data.type === 'message' ? data.content : undefined
-  return bytesOfStrings([choices, candidates, data.delta, data.output, whole])
+  return stringsIn([choices, candidates, data.delta, data.output, whole])
 }
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-function bytesOfStrings(value: unknown): number {
-  if (typeof value === 'string') return Buffer.byteLength(value)
-  if (typeof value !== 'object' || value === null) return 0
-  let bytes = 0
-  for (const one of Object.values(value)) bytes += bytesOfStrings(one)
-  return bytes
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }

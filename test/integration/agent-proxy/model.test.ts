@@ -130,7 +130,7 @@ test('pausing cuts a stream with an event, and charges what was sent', async (t)
     /12345678[\s\S]*\n\ndata: \{"error":.*"model_paused"\}\}\n\ndata: \[DONE\]\n\n$/,
   )
   const { output, estimated, usd } = await control.record()
-  assert.deepEqual({ output, estimated }, { output: 2, estimated: true })
+  assert.deepEqual({ output, estimated }, { output: 3, estimated: true })
   assert.ok(usd > 0)
   const refused = await post(CHAT, { model: 'm' })
   assert.deepEqual([refused.status, refused.headers.get('error-code')], [403, 'model_paused'])
@@ -166,7 +166,7 @@ test('a stream ends if its agent leaves; a whole response is read for its usage'
   leaving.abort()
   await closed.promise
   const stream = await control.record()
-  assert.deepEqual([stream.output, stream.status, stream.estimated], [1, 200, true])
+  assert.deepEqual([stream.output, stream.status, stream.estimated], [2, 200, true])
 
   const second = new AbortController()
   const waiting = post(CHAT, '{"model":"m","max_tokens":9}', { signal: second.signal })
