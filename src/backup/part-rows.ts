@@ -92,6 +92,10 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
     agent: `${OF_AGENT} AND ${FREE_DOMAIN}`,
   },
   agent_route: { workspace: OF_AGENTS, agent: OF_AGENT },
+  model_budget: { workspace: OF_WORKSPACE, agent: OF_AGENT },
+  // The spending of a deleted agent is still here.
+  model_lease: { workspace: OF_WORKSPACE },
+  model_spending: { workspace: OF_WORKSPACE },
 }
 
 /**
@@ -105,6 +109,7 @@ export const OF_NOBODY = [
   'repair_total',
   'garbage_collection',
   'audit',
+  'model_price',
   'passkey',
   'oidc_identity',
 ]
@@ -117,6 +122,8 @@ export const OF_NO_AGENT = [
   'swap',
   'gateway_request_count',
   'cid_signature',
+  'model_lease',
+  'model_spending',
 ]
 /** Rows that an earlier restore may have brought already. */
 const SHARED = ['plan', 'app_user', 'subdomain_holder']
