@@ -31,6 +31,8 @@ const LIMITS = {
   /** How long a connection may wait for its next request. */
   keepAliveMs: 30_000,
   idleMs: 1_200_000,
+  /** How long a refused request may still send. */
+  lingerMs: 10_000,
 }
 /** Headers of requests that model servers get. */
 const FORWARDED = [
@@ -153,6 +155,7 @@ export class ModelGateway {
       outcome = refusal.code
       if (!res.headersSent && !res.destroyed) answerRefusal(res, dialect, refusal)
       else res.destroy()
+      discardRest(req)
     } finally {
       this.#open--
       this.#outcomes.inc({ outcome })
@@ -194,11 +197,7 @@ export class ModelGateway {
     }
     const why = uncountable(asked, session.limits)
     if (why)
-      throw refused(
-        400,
-        'uncountable',
-        `A budget limits this agent, and Berth cannot count what ${why} costs`,
-      )
+      throw refused(400, 'uncountable', `A budget limits this call, and Berth cannot count what ${why} costs`)
     const model = call.model ?? body.value.model
     if (typeof model !== 'string' || model === '' || model.length > 256)
       throw refused(400, 'invalid_request', 'The body names no model')
@@ -281,7 +280,7 @@ function targetsOf(session: Session, provider: Provider, model: string, isFree: 
   const [first] = all
   if (first && !first.price) {
     const { id } = first.one
-    const text = `A budget in US dollars limits this agent, and Berth knows no price of ${id}/${first.name}.`
+    const text = `A budget in US dollars limits this call, and Berth knows no price of ${id}/${first.name}.`
     const path = `/v0/admin/model/prices/${id}/${encodeURIComponent(first.name)}`
     throw refused(400, 'unknown_price', `${text} The operator can set it with PUT ${path}.`)
   }
@@ -297,13 +296,21 @@ async function readBody(req: IncomingMessage, held: HeldBody): Promise<Buffer> {
   const tooLarge = () => refused(413, 'too_large', `The body is larger than ${LIMITS.bodyBytes} bytes`)
   if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) throw tooLarge()
   let size = 0
-  for await (const chunk of req) {
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
     size += chunk.length
     if (size > LIMITS.bodyBytes) throw tooLarge()
     if (!held.take(chunk.length)) throw refused(503, 'unavailable', 'Too many large requests at once', 2)
     held.chunks.push(chunk)
   }
   return Buffer.concat(held.chunks.splice(0))
+}
+
+/** Reads the rest of a refused request: if its connection were closed now, the client might miss the refusal. */
+function discardRest(req: IncomingMessage): void {
+  if (req.complete || req.destroyed) return
+  const cut = setTimeout(() => req.destroy(), LIMITS.lingerMs)
+  req.once('close', () => clearTimeout(cut))
+  req.resume()
 }
 
 function changed(body: JsonBody, values: Record<string, unknown>, addsUsage: boolean): Buffer {

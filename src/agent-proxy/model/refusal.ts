@@ -50,7 +50,6 @@ export function errorEvents(dialect: Dialect, isResponses: boolean, refusal: Ref
 
 /** Refuses in a response of its own. */
 export function answerRefusal(res: ServerResponse, dialect: Dialect, refusal: Refusal): void {
-  if (!res.req.complete) res.shouldKeepAlive = false
   const body = JSON.stringify(errorBody(dialect, refusal))
   res.writeHead(refusal.status, {
     'content-type': 'application/json',

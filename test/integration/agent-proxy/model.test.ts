@@ -7,6 +7,7 @@ import { PRICE, REAL_KEY, SPENT, startModelGateway, VIRTUAL_KEY } from '../../su
 import { until } from '../../support/processes.ts'
 
 const CHAT = '/berth/v1/chat/completions'
+const LARGE = 'x'.repeat(33 * 1024 * 1024)
 const reply = (usage?: object) =>
   JSON.stringify({ choices: [{ message: { role: 'assistant', content: 'pong' } }], usage })
 const USAGE = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
@@ -244,7 +245,10 @@ test('another path, model or body is refused in the shape of the dialect', async
   assert.match(error.message, /berth\/other.*\/v0\/admin\/model\/prices\/berth\/other/)
   const search = await post(CHAT, { model: 'm', tools: [{ type: 'web_search' }] })
   assert.deepEqual([search.status, search.headers.get('error-code')], [400, 'uncountable'])
-  assert.equal((await post(CHAT, 'x'.repeat(33 * 1024 * 1024)).catch(() => ({ status: 413 }))).status, 413)
+  for (let times = 0; times < 5; times++) assert.equal((await post(CHAT, LARGE)).status, 413)
+  // Without its length in advance.
+  const chunks = new Blob([LARGE]).stream()
+  assert.equal((await post(CHAT, '', { body: chunks, duplex: 'half' } as RequestInit)).status, 413)
   assert.equal((await post(CHAT, '{"model":"m","model":"n"}')).status, 400)
   assert.equal(requests.length, 0)
   const models = await fetch(`${url}/berth/v1/models`, {
