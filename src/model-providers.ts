@@ -63,6 +63,9 @@ export const MODEL_PROVIDERS: readonly ModelProvider[] = [
   },
 ]
 
+/** The name of the secret that is the LLM key of its workspace. */
+export const LLM_KEY = 'PINATA_LLM_KEY'
+
 /** The operator's model, BERTH_MODEL_URL. */
 export const OPERATOR_PROVIDER = 'berth'
 /** The server that answers in its place if it fails, BERTH_MODEL_FALLBACK_URL. */

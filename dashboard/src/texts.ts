@@ -764,6 +764,7 @@ export const texts = {
     others: 'All others',
     otherModels: 'other models',
     deletedAgent: (id: string) => `${id} (deleted)`,
+    llmKey: 'LLM key',
     tokens: (n: string) => `${n} tokens`,
     requestsOf: (n: number) => count(n, 'request', 'requests'),
     errorsOf: (n: number) => (n === 0 ? '' : count(n, 'error', 'errors')),

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Binding } from '../lib/net/bind.ts'
-import { MODEL_HOST } from '../lib/net/host-machine.ts'
+import { MODEL_HOST, MODEL_PORT } from '../lib/net/host-machine.ts'
 import { toIPv4 } from '../lib/net/ip-address.ts'
 import type { Logger } from '../log.ts'
 import { gatewayPath, MODEL_PROVIDERS } from '../model-providers.ts'
@@ -217,7 +217,7 @@ export class EgressProxy {
   }
 }
 
-const GATEWAY: Destination = { host: MODEL_HOST, port: 80 }
+const GATEWAY: Destination = { host: MODEL_HOST, port: MODEL_PORT }
 
 const arrivalOf = ({ headers }: IncomingMessage, path: string) => ({
   path,

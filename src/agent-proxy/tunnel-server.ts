@@ -1,16 +1,18 @@
 /**
  * Tunnels to agents: a proxy that accepts only CONNECT (RFC 9110, 9.3.6), only from clients that have AGENT_PROXY_KEY,
- * and only to agents' addresses. `GET /` returns the facts that the worker needs. `tunnel-client.ts` is its client.
+ * and only to agents' addresses and the model gateway. `GET /` returns the facts that the worker needs. `tunnel-client.ts` is its client.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BlockList } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Binding } from '../lib/net/bind.ts'
+import { MODEL_HOST, MODEL_PORT } from '../lib/net/host-machine.ts'
 import type { Logger } from '../log.ts'
 import { formatDestination, parseDestination } from './destination.ts'
 import { dial, ProxyError, type Resolve } from './dial.ts'
-import { type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+import { acceptTunnel, type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
+import type { ModelGateway } from './model/gateway.ts'
 import type { AgentProxyFacts } from './tunnel-client.ts'
 
 const LIMITS = {
@@ -35,6 +37,8 @@ export interface TunnelServerOptions {
   /** True if the address belongs to an agent of this Berth right now: other Berths may share the networks. */
   isOwn(address: string): boolean
   facts: AgentProxyFacts
+  /** Serves {@link MODEL_HOST}. */
+  gateway?: ModelGateway
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -49,17 +53,19 @@ export class TunnelServer {
   readonly #keyHash: Buffer
   readonly #facts: AgentProxyFacts
   readonly #isOwn: TunnelServerOptions['isOwn']
+  readonly #gateway: ModelGateway | undefined
   readonly #targets = new BlockList()
   readonly #listener: Listener
   readonly #outcomes: Counter<'outcome'>
   #open = 0
 
-  constructor({ key, networks, isOwn, facts, log, registry, limits }: TunnelServerOptions) {
+  constructor({ key, networks, isOwn, facts, gateway, log, registry, limits }: TunnelServerOptions) {
     this.#limits = { ...LIMITS, ...limits }
     this.#log = log
     this.#keyHash = hash(key)
     this.#facts = facts
     this.#isOwn = isOwn
+    this.#gateway = gateway
     for (const network of networks) {
       const [address = '', bits] = network.split('/')
       this.#targets.addSubnet(address, Number(bits), 'ipv4')
@@ -121,6 +127,10 @@ export class TunnelServer {
       if (kind !== 'connect' || !detached) throw new ProxyError(405, 'CONNECT, or GET /')
       const target = parseDestination(req.url ?? '')
       if (!target) throw new ProxyError(400, 'CONNECT takes address:port')
+      if (this.#gateway && target.host === MODEL_HOST && target.port === MODEL_PORT) {
+        acceptTunnel(res, detached)
+        return await this.#gateway.serve(detached.client, detached.head, undefined)
+      }
       if (!this.#isAgent(target.host)) throw new ProxyError(403, 'Only addresses of agents')
       // The same error as for an address where nothing responds: the network of a starting agent appears a moment
       // later.

@@ -21,6 +21,7 @@ import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/log-routes.ts'
 import { modelRoutes } from './models/model-routes.ts'
 import { portRoutes } from './ports/port-routes.ts'
+import { llmKeyRoutes } from './secrets/llm-key-routes.ts'
 import { secretRoutes } from './secrets/secret-routes.ts'
 import { agentSkillRoutes } from './skills/agent-skill-routes.ts'
 import { skillRoutes } from './skills/skill-routes.ts'
@@ -79,6 +80,7 @@ export function openAgents(core: Core): Agents {
     ...portRoutes(services),
     ...domainRoutes(services),
     ...issueRoutes(),
+    ...llmKeyRoutes(services),
   ]
   return { services, calls, routes }
 }

@@ -16,6 +16,10 @@ const LFS = /^\/v0\/agents\/[^/]+(?:\.git|\/git|\/git\.git)\/info\/lfs(?=\/|$)/
 const NOT_OFFERED: [RegExp, string][] = [
   [/^\/v3\/vectorize(?=\/|$)/, 'Vectors are not offered: Berth has no index of what files mean'],
   [/^\/v3\/x402(?=\/|$)/, 'x402 is not offered: Berth sells nothing'],
+  [
+    /^\/v0\/credits(?=\/|$)/,
+    'Credits are not offered: budgets limit what models cost, see GET /v0/model/budget',
+  ],
   [LFS, 'Git LFS is not offered: push the files themselves, or upload them to IPFS and keep their CIDs'],
 ]
 

@@ -148,6 +148,13 @@ export const BOUNDS = {
     process: 2048,
     reason: 'Chat and webhooks over HTTP: a response of the model may take minutes.',
   },
+  modelCalls: {
+    name: 'calls of models with an LLM key',
+    caller: null,
+    workspace: 256,
+    process: 1024,
+    reason: 'Each is two connections, while the model writes.',
+  },
   visits: {
     name: "visits of agents' pages",
     caller: 256,

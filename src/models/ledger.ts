@@ -17,7 +17,7 @@ import {
 } from '../db/statements/models.ts'
 import { endOf, type Limit, limitsOf, type Unit } from './limits.ts'
 import { toUsd } from './money.ts'
-import { budgetExceeded, PAUSED, RECALLED, requestLimit, UNKNOWN_KEY } from './refusals.ts'
+import { budgetExceeded, creditsSpent, PAUSED, RECALLED, requestLimit, UNKNOWN_KEY } from './refusals.ts'
 
 /**
  * A lease has what the request needs and this part of the rest, so that a proxy asks seldom, and leaves most of the
@@ -64,6 +64,7 @@ export class Ledger {
 
 interface Asked {
   workspaceId: string
+  /** The workspace's own id for a call with its LLM key. */
   agentId: string
   proxy: string
   need: Amounts
@@ -79,7 +80,8 @@ async function grantLocked(
   const needed = { usd: BigInt(need.usd), tokens: BigInt(need.tokens) }
   const short = limits.filter(({ unit, limit, spent, held }) => spent + held + needed[unit] > limit)
   const spent = short.find(({ unit, limit, spent, held, idle }) => spent + held - idle + needed[unit] > limit)
-  if (spent) return { refusal: budgetExceeded(spent, needed[spent.unit]) }
+  const refuse = agentId === workspaceId ? creditsSpent : budgetExceeded
+  if (spent) return { refusal: refuse(spent, needed[spent.unit]) }
   if (short.length > 0) {
     const ofAgent = short.every(({ scope }) => scope === 'agent')
     await recallModelLeases.run(tx, [workspaceId], ofAgent ? agentId : null)

@@ -6,6 +6,7 @@ import type { Route } from '../http/route.ts'
 import { budgetRoutes } from './budget-routes.ts'
 import { modelControl } from './control.ts'
 import { Ledger } from './ledger.ts'
+import { llmRoutes } from './llm-routes.ts'
 import { priceRoutes } from './price-routes.ts'
 import { Sessions } from './sessions.ts'
 import { spendingRoutes } from './spending-routes.ts'
@@ -15,5 +16,11 @@ export function openModels(core: Core): { routes: Route[]; control: RequestHandl
   const sessions = new Sessions(core)
   const key = loadAgentProxyKey(core.config)
   const control = modelControl({ pool: core.pool, sessions, ledger: new Ledger(core.pool), key })
-  return { routes: [...budgetRoutes(core, sessions), ...priceRoutes(core), ...spendingRoutes(core)], control }
+  const routes = [
+    ...budgetRoutes(core, sessions),
+    ...priceRoutes(core),
+    ...spendingRoutes(core),
+    ...llmRoutes(core, sessions),
+  ]
+  return { routes, control }
 }

@@ -19,7 +19,7 @@ export const PRICES: readonly ListedPrice[] = list.prices
 export const { asOf: PRICES_AS_OF, sources: PRICE_SOURCES } = list
 
 /** One dollar per million tokens, in picodollars per token. */
-const PER_TOKEN = 1_000_000
+export const PER_TOKEN = 1_000_000
 
 /** The prices of a day in picodollars per token, by `<provider>/<model>`. The last row of a model counts. */
 export function pricesAt(at: Date, prices: readonly ListedPrice[] = PRICES): Record<string, Price> {

@@ -5,7 +5,7 @@ import { type Limit, spentText } from './limits.ts'
 export const UNKNOWN_KEY: Refusal = {
   status: 401,
   code: 'unknown_key',
-  message: 'This key stands for no agent',
+  message: 'This key is unknown or has ended',
 }
 
 export const PAUSED: Refusal = {
@@ -20,6 +20,15 @@ export const budgetExceeded = (limit: Limit, need: bigint): Refusal => ({
   code: 'budget_exceeded',
   message: spentText(limit, need),
 })
+
+const PICODOLLARS_OF_MICROCREDIT = 1_000_000n
+
+/** The same for a call with an LLM key. A credit is a US dollar. */
+export function creditsSpent(limit: Limit, need: bigint): Refusal {
+  const left = limit.unit === 'usd' ? limit.limit - limit.spent - limit.held : 0n
+  const available = left > 0n ? left / PICODOLLARS_OF_MICROCREDIT : 0n
+  return { ...budgetExceeded(limit, need), status: 402, availableMicrocredits: Number(available) }
+}
 
 const RECALL_SECONDS = 2
 

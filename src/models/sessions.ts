@@ -1,7 +1,7 @@
 /** Agents as their proxies know them: providers with their real keys, prices, and whether the agent may call models. */
 import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { Price, Provider, Session } from '../agent-proxy/model/protocol.ts'
+import { type Price, type Provider, priceOf, type Session } from '../agent-proxy/model/protocol.ts'
 import type { Config } from '../config.ts'
 import type { Core } from '../core.ts'
 import { findModelAgents } from '../db/statements/models.ts'
@@ -43,7 +43,7 @@ export class Sessions {
     this.#operators = operatorProviders(services.config)
   }
 
-  /** The session of a key (SHA-256, hex); undefined if it stands for no agent. */
+  /** The session of a key (SHA-256, hex); undefined for an unknown key. */
   async find(key: string): Promise<Session | undefined> {
     return (await this.findAll([key])).sessions[key]
   }
@@ -80,6 +80,19 @@ export class Sessions {
     const attached = MODEL_PROVIDERS.filter((provider) => secretOf(provider, secrets))
     const own = attached.map(({ id, dialect, baseUrl }) => ({ id, dialect, baseUrl }))
     return [this.#operators, local ?? [], own].flat()
+  }
+
+  /** The operator's models with their prices, for clients with an LLM key. */
+  async operatorModels(): Promise<{ model: string; price: Price | undefined }[]> {
+    const [operator] = this.#operators
+    if (!operator) return []
+    const { prices } = await this.#readCommon()
+    const prefix = `${OPERATOR_PROVIDER}/`
+    const priced = Object.keys(prices).flatMap((name) =>
+      name.startsWith(prefix) && name !== `${prefix}*` ? name.slice(prefix.length) : [],
+    )
+    const models = [...new Set([...Object.values(operator.models ?? {}), ...priced])]
+    return models.map((model) => ({ model, price: priceOf(prices, OPERATOR_PROVIDER, model) }))
   }
 
   async #readCommon(): Promise<Common> {

@@ -49,7 +49,7 @@ const row = z.object({
   day: like('2026-11-23').optional(),
   provider: like('openai').optional(),
   model: like('gpt-5.5').optional(),
-  agentId: agentId.optional(),
+  agentId: agentId.nullable().optional().describe('Null for calls with the LLM key.'),
   session: z
     .string()
     .optional()
@@ -91,8 +91,8 @@ export function spendingRoutes({ pool }: Core): Route[] {
       method: 'get',
       path: '/v0/spending',
       id: 'getSpending',
-      summary: 'Get what the agents of the workspace have spent on models',
-      description: 'Deleted agents are included.',
+      summary: 'Get what the workspace has spent on models',
+      description: 'Deleted agents and calls with the LLM key are included.',
       scope: 'org:agents:read',
       query: selection.extend({
         agentId: withExample(text(20), 'x7f3k2ab').optional().describe('Only this agent.'),

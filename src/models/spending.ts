@@ -40,7 +40,7 @@ export async function readSpending(pool: Pool, { workspaceId, agentId, from, to,
   const columns = Object.assign({}, ...groupBy.map((group) => COLUMNS[group])) as Record<string, string>
   const names = Object.keys(columns)
   const sums = SUMS.map((name) => `coalesce(sum(s.${name}), 0)::text AS ${name}`).join(', ')
-  const source = `FROM model_spending s JOIN agent a ON a.id = s.agent_id
+  const source = `FROM model_spending s LEFT JOIN agent a ON a.id = s.agent_id
     WHERE s.workspace_id = $1 AND ($2::text IS NULL OR a.agent_id = $2)
       AND s.day >= coalesce($3::date, date_trunc('month', now() AT TIME ZONE 'UTC')::date)
       AND s.day <= coalesce($4::date, (now() AT TIME ZONE 'UTC')::date)`

@@ -38,8 +38,13 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   const drainMs = config.BERTH_AGENT_PROXY_STOP.drainSeconds * 1000
   const key = loadAgentProxyKey(config)
   const shared: Shared = { config, log, registry, drainMs, key, parts }
-  const { egress, port: egressPort, networks } = await openEgress(shared)
-  const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks })
+  const destinations = {
+    allowed: allowedDestinations(config),
+    refused: blockList(config.BERTH_EGRESS_REFUSE),
+  }
+  const gateway = openGateway(shared, destinations)
+  const { egress, port: egressPort, networks } = await openEgress(shared, { ...destinations, gateway })
+  const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks, gateway })
   parts.add('connections', async () => {
     await networks?.stop()
     await Promise.all([tunnelServer.close(), egress.close()])
@@ -75,8 +80,9 @@ interface Shared {
 
 async function openTunnelServer(
   { config, log, registry, drainMs, key }: Shared,
-  { egressPort, networks }: { egressPort: number; networks: AgentNetworks | undefined },
+  options: { egressPort: number; networks: AgentNetworks | undefined; gateway: ModelGateway },
 ): Promise<{ tunnelServer: TunnelServer; address: AgentProxyAddress }> {
+  const { egressPort, networks, gateway } = options
   // Agents that run as processes use loopback ports. In a cluster, only its network policies know whose pod has an
   // address.
   const loopback = config.BERTH_RUNTIME === 'docker' || !networks ? [] : ['127.0.0.0/8']
@@ -85,6 +91,7 @@ async function openTunnelServer(
     networks: [config.BERTH_AGENT_SUBNETS, ...loopback],
     isOwn: (address) => !networks || address.startsWith('127.') || networks.has(address),
     facts: { egressPort },
+    gateway,
     log,
     registry,
     limits: { drainMs },
@@ -106,19 +113,17 @@ async function openTunnelServer(
 }
 
 /** Resolves without networks if no agents are on this machine: they then come from BERTH_AGENT_SUBNETS. */
-async function openEgress(shared: Shared): Promise<{
+async function openEgress(
+  { config, log, registry, drainMs }: Shared,
+  ways: Destinations & { gateway: ModelGateway },
+): Promise<{
   egress: EgressProxy
   port: number
   networks?: AgentNetworks
 }> {
-  const { config, log, registry, drainMs } = shared
-  const allowed = allowedDestinations(config)
-  const refused = blockList(config.BERTH_EGRESS_REFUSE)
   const egress = new EgressProxy({
-    allowed,
-    refused,
+    ...ways,
     routes: routes(config),
-    gateway: openGateway(shared, { allowed, refused }),
     log,
     registry,
     limits: { drainMs },
@@ -142,10 +147,16 @@ async function openEgress(shared: Shared): Promise<{
   return { egress, port, networks }
 }
 
+/** Destinations that agents, or the model gateway for them, may or must not reach. */
+interface Destinations {
+  allowed: readonly Destination[]
+  refused: BlockList
+}
+
 /** Opens the model gateway. Closed after the connections of agents, so that it reports what they spent. */
 function openGateway(
   { config, log, registry, key, parts }: Shared,
-  destinations: { allowed: readonly Destination[]; refused: BlockList },
+  destinations: Destinations,
 ): ModelGateway {
   const control = new ControlClient({ url: config.BERTH_WEB_URL ?? webOnThisMachine(config), key })
   const journal = new Journal(join(config.BERTH_DATA_DIR, 'models.jsonl'), log)

@@ -23,8 +23,8 @@ const ANSWER_MS = 60_000
 
 /** Fields that the server checks later than the shape of a request, or less strictly than the document says. */
 const EXEMPT = new Set([
-  // The engine checks these.
-  ...['createChatCompletion', 'createResponse', 'sendMessage text'],
+  // The engine or the model gateway checks these.
+  ...['createChatCompletion', 'createResponse', 'createLlmCompletion', 'sendMessage text'],
   // Compared with what exists, so a malformed value is only an unknown one.
   ...['restartAgent version', 'updateAgent tag', 'listWorkspaceKeys userId', 'listOperations target'],
   // Checked after what the path names has been found: other tests of these routes have it.

@@ -29,6 +29,7 @@ const KEYS_ONLY = [
     'removeAgentModelBudget',
     'resumeAgentModel',
   ],
+  ...['enableLlm', 'disableLlm'],
   ...['updateTemplate', 'archiveTemplate', 'cancelOperation', 'deleteFile'],
 ]
 /** Routes beyond its own agent that the platform skill calls: only with BERTH_PLATFORM_TOKEN_SCOPE=workspace. */

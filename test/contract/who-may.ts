@@ -108,7 +108,8 @@ const COLUMNS: [title: string, credential: string][] = [
 const MARKS: Record<Outcome, string> = { in: '✓', 401: '401', 403: '–', 404: '404' }
 
 /** The minimal scopes that give a key access; write includes read. */
-function leastScopes(outcomes: Outcomes): string {
+function leastScopes({ path }: Asked, outcomes: Outcomes): string {
+  if (path === '/v0/llm/chat/completions') return 'the LLM key'
   const enough = SCOPES.filter((scope) => outcomes[scope] === 'in')
   if (enough.length === SCOPES.length) return outcomes.nobody === 'in' ? 'none' : 'any key'
   if (enough.length === 0) return outcomes.admin === 403 ? 'a session' : 'a signed address'
@@ -126,9 +127,9 @@ export function table(asked: Answered[]): string {
   const head = `| route | key with | ${COLUMNS.map(([title]) => title).join(' | ')} |\n|${'---|'.repeat(COLUMNS.length + 2)}`
   return [...Map.groupBy(asked, ({ route }) => route.tag)]
     .map(([tag, rows]) => {
-      const lines = rows.map(({ route: { method, path }, outcomes }) => {
+      const lines = rows.map(({ route, outcomes }) => {
         const marks = COLUMNS.map(([, name]) => MARKS[outcomes[name] ?? 401])
-        return `| \`${method} ${path}\` | ${leastScopes(outcomes)} | ${marks.join(' | ')} |`
+        return `| \`${route.method} ${route.path}\` | ${leastScopes(route, outcomes)} | ${marks.join(' | ')} |`
       })
       return `### ${tag}\n\n${head}\n${lines.join('\n')}`
     })

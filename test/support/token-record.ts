@@ -9,7 +9,7 @@ import { readFile } from 'node:fs/promises'
 export const TOKEN_RECORD = 'BERTH_TEST_TOKENS'
 
 /** Body fields that hold a token or secret; a page token is not secret. `value` is a secret only below `/secrets`. */
-const FIELDS = /^(jwt|.*(?<!page_?)token|.*signature|pinata_api_secret)$/i
+const FIELDS = /^(jwt|privateKey|.*(?<!page_?)token|.*signature|pinata_api_secret)$/i
 /** Shorter values would also match other words. */
 const SHORTEST = 12
 

@@ -11,6 +11,7 @@ import type { Config } from '../../src/config.ts'
 import type { PrismaClient } from '../../src/db/prisma.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Encryption } from '../../src/lib/encryption.ts'
+import { LLM_KEY } from '../../src/model-providers.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import type { Run } from '../../src/operations/handler.ts'
@@ -52,14 +53,20 @@ export async function readSecretsAndChannels(
 ): Promise<GatewaySettings> {
   const { prisma, encryption, config } = services
   await run.report('secrets')
-  const [{ env: secrets, secretVersions }, channels, { access, proxyCredential }] = await Promise.all([
-    agentEnvironment(prisma, encryption, agent, config),
-    agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
-    grantModelAccess(services, run, agent),
-  ])
+  const [{ env: secrets, secretVersions, hasLlmKey }, channels, { access, proxyCredential }] =
+    await Promise.all([
+      agentEnvironment(prisma, encryption, agent, config),
+      agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
+      grantModelAccess(services, run, agent),
+    ])
   const options = { config, secrets, localModel: agent.localModel }
   const request: GatewayRequest = {
-    env: { ...secrets, ...modelEnvironment({ config, access, secrets }) },
+    env: {
+      ...secrets,
+      ...modelEnvironment({ config, access, secrets }),
+      // Calls with the LLM key itself would not count towards the agent's budget.
+      ...(hasLlmKey && { [LLM_KEY]: access.key }),
+    },
     gatewayToken: agent.gatewayToken,
     proxyCredential,
     ownedConfig: ownedConfig({ ...options, access, agent, channels: { ...channels.config } }),
@@ -76,7 +83,8 @@ export async function readSecretsAndChannels(
  *
  * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
  * started: it would seem to work until the first request that needs the secret. The message names the secrets.
- * @returns `env`, and in `secretVersions` the version of each secret in it, by the secret's id.
+ * @returns `env`, in `secretVersions` the version of each secret in it, by the secret's id, and whether the workspace's
+ *   LLM key is among them.
  * @throws StartFailed `secrets_unreadable`
  */
 export async function agentEnvironment(
@@ -84,7 +92,7 @@ export async function agentEnvironment(
   encryption: Encryption,
   agent: Agent,
   config: Config,
-): Promise<{ env: Record<string, string>; secretVersions: Record<string, number> }> {
+): Promise<{ env: Record<string, string>; secretVersions: Record<string, number>; hasLlmKey: boolean }> {
   const attached = await prisma.secret.findMany({
     where: { agents: { some: { agentId: agent.id } } },
     orderBy: { name: 'asc' },
@@ -106,6 +114,7 @@ export async function agentEnvironment(
   return {
     env: { ...secrets, ...identity(agent, config) },
     secretVersions: Object.fromEntries(attached.map(({ id, version }) => [id, version])),
+    hasLlmKey: attached.some(({ modelKeyHash }) => modelKeyHash !== null),
   }
 }
 

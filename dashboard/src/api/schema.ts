@@ -4432,6 +4432,70 @@ export interface paths {
         patch: operations["patchIssues"];
         trace?: never;
     };
+    "/v0/llm/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the LLM key of the workspace
+         * @description The response shows the key once; Berth stores it encrypted, as the secret `PINATA_LLM_KEY`. 409 `Duplicate secret name` if there is a secret of that name: `DELETE /v0/llm/disable` removes the LLM key. No agent’s token is accepted, because calls with the key do not count towards the agent’s budget.
+         *
+         *     Scope: `org:agents:write`.
+         */
+        post: operations["enableLlm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/llm/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get whether the workspace has an LLM key
+         * @description Scope: `org:agents:read`.
+         */
+        get: operations["getLlmStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/llm/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove the LLM key of the workspace
+         * @description New calls get 401 at once, and open streams end within about a second. The secret `PINATA_LLM_KEY` is removed, also from agents. It succeeds too if there is no LLM key.
+         *
+         *     Scope: `org:agents:write`.
+         */
+        delete: operations["disableLlm"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/model/budget": {
         parameters: {
             query?: never;
@@ -4638,8 +4702,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what the agents of the workspace have spent on models
-         * @description Deleted agents are included.
+         * Get what the workspace has spent on models
+         * @description Deleted agents and calls with the LLM key are included.
          *
          *     Scope: `org:agents:read`.
          */
@@ -4668,6 +4732,46 @@ export interface paths {
         get: operations["getAgentSpending"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/llm/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the models for calls with an LLM key
+         * @description The models of the operator, with prices in US dollars. Empty if the operator has set none.
+         */
+        get: operations["listLlmModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/llm/chat/completions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Call a model with the LLM key
+         * @description The base URL of an OpenAI client is `…/v0/llm`, and its API key is the key of `POST /v0/llm/enable`. Calls count towards the budget of the workspace: beyond it, 402. 429 beyond its requests per minute, and for an address that sends too much. Errors of the model gateway and of the model have OpenAI’s format: `{"error": {"message", "type", "code"}}`. 404 if the operator has set no model.
+         */
+        post: operations["createLlmCompletion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4913,6 +5017,18 @@ export interface components {
                 "Error-Code": components["headers"]["Error-Code"];
                 "Error-Detail": components["headers"]["Error-Detail"];
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The budget for models of the workspace is spent. */
+        402: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Error-Code": components["headers"]["Error-Code"];
+                "Error-Detail": components["headers"]["Error-Detail"];
                 [name: string]: unknown;
             };
             content: {
@@ -22918,6 +23034,124 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    enableLlm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "privateKey": "MC4CAQAwBQYDK2VwBCIEIJ…"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        privateKey: string;
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getLlmStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether it has one, and since when. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "enabled": true,
+                     *       "createdAt": "2026-11-21T10:58:03.485Z"
+                     *     }
+                     */
+                    "application/json": {
+                        enabled: boolean;
+                        createdAt: string | null;
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    disableLlm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There is no LLM key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
     getModelBudget: {
         parameters: {
             query?: never;
@@ -24545,7 +24779,6 @@ export interface operations {
                      *             "day": "2026-11-23",
                      *             "provider": "openai",
                      *             "model": "gpt-5.5",
-                     *             "agentId": "x7f3k2ab",
                      *             "usd": "4.0217",
                      *             "tokens": {
                      *               "input": 48213,
@@ -24587,7 +24820,8 @@ export interface operations {
                                 day?: string;
                                 provider?: string;
                                 model?: string;
-                                agentId?: string;
+                                /** @description Null for calls with the LLM key. */
+                                agentId?: string | null;
                                 /** @description The conversation or task, as the agent reported it. It proves nothing. Empty if it reported none. */
                                 session?: string;
                                 /** @description US dollars. */
@@ -24691,7 +24925,6 @@ export interface operations {
                      *             "day": "2026-11-23",
                      *             "provider": "openai",
                      *             "model": "gpt-5.5",
-                     *             "agentId": "x7f3k2ab",
                      *             "usd": "4.0217",
                      *             "tokens": {
                      *               "input": 48213,
@@ -24733,7 +24966,8 @@ export interface operations {
                                 day?: string;
                                 provider?: string;
                                 model?: string;
-                                agentId?: string;
+                                /** @description Null for calls with the LLM key. */
+                                agentId?: string | null;
                                 /** @description The conversation or task, as the agent reported it. It proves nothing. Empty if it reported none. */
                                 session?: string;
                                 /** @description US dollars. */
@@ -24793,6 +25027,156 @@ export interface operations {
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listLlmModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "model_id": "gpt-5.5",
+                     *         "input_usd_per_1m_tokens": 2.5,
+                     *         "output_usd_per_1m_tokens": 2.5,
+                     *         "cache_read_usd_per_1m_tokens": 2.5
+                     *       }
+                     *     ]
+                     */
+                    "application/json": {
+                        model_id: string;
+                        /** @description Null if the model has no price. */
+                        input_usd_per_1m_tokens: number | null;
+                        output_usd_per_1m_tokens: number | null;
+                        cache_read_usd_per_1m_tokens: number | null;
+                    }[];
+                };
+            };
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+        };
+    };
+    createLlmCompletion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "gpt-5.5",
+                 *       "messages": [
+                 *         {
+                 *           "role": "user",
+                 *           "content": "Hello!"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    model: string;
+                    messages: ({
+                        role: string;
+                        content: unknown;
+                    } & {
+                        [key: string]: unknown;
+                    })[];
+                    /** @description Respond with server-sent events. */
+                    stream?: boolean;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description A completion: JSON, or server-sent events if `stream` is true. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "object": "chat.completion",
+                     *       "choices": [
+                     *         {
+                     *           "index": 0,
+                     *           "message": {
+                     *             "role": "assistant",
+                     *             "content": "Hello!"
+                     *           },
+                     *           "finish_reason": "stop"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @example data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hello"}}]}
+                     *
+                     *     data: [DONE]
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            /** @description The budget for models of the workspace is spent. */
+            402: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": {
+                     *         "message": "Budget spent: $5.00 per month for this workspace. Resets at 2026-12-01.",
+                     *         "type": "budget_exceeded",
+                     *         "code": "budget_exceeded"
+                     *       },
+                     *       "availableMicrocredits": 0
+                     *     }
+                     */
+                    "application/json": {
+                        error: {
+                            message: string;
+                            type: string;
+                            code: string;
+                        };
+                        /** @description Millionths of a US dollar that are left of the budget. */
+                        availableMicrocredits: number;
+                    };
+                };
+            };
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            502: components["responses"]["502"];
             503: components["responses"]["503"];
         };
     };

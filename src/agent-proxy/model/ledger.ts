@@ -284,7 +284,7 @@ function refresh(known: KnownSession, session: Session | undefined): void {
   if (known.gone) return
   if (session) known.session = session
   else {
-    known.gone = { status: 401, code: 'unknown_key', message: 'This virtual key has ended.' }
+    known.gone = { status: 401, code: 'unknown_key', message: 'This key has ended.' }
     for (const lease of known.leases) lease.isOver = true
   }
   const refusal = known.gone ?? known.session.refusal

@@ -76,13 +76,15 @@ export interface Refusal {
   message: string
   /** For `Retry-After`, in whole seconds. */
   retryAfter?: number
+  /** Millionths of a US dollar that are left of the budget, for clients with an LLM key. */
+  availableMicrocredits?: number
 }
 
-/** The agent of a virtual key. A proxy keeps it until a `sync` replaces or ends it. */
+/** The agent of a virtual key, or the workspace of an LLM key. A proxy keeps it until a `sync` replaces or ends it. */
 export interface Session {
   /** Changes with any other field. */
   version?: string
-  /** The agent's id in paths. */
+  /** The agent's id in paths; empty for an LLM key. */
   agentId: string
   /** SHA-256 (hex) of the credential in the agent's proxy URL; null for an agent that has no proxy of its own. */
   credential: string | null
@@ -99,7 +101,7 @@ export interface SessionRequest {
   /** SHA-256 (hex) of the virtual key. */
   key: string
 }
-/** `refusal` with status 401 for a key that stands for no agent. */
+/** `refusal` with status 401 for a unknown key. */
 export type SessionAnswer = { session: Session } | { refusal: Refusal }
 
 /** The most money that a request can need or cost, in picodollars. A lease has more. */

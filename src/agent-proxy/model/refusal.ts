@@ -32,11 +32,13 @@ const GOOGLE_STATUS: Record<number, string> = {
 }
 
 /** The body of an error in a dialect. */
-export function errorBody(dialect: Dialect, { status, code, message }: Refusal): object {
+export function errorBody(dialect: Dialect, refusal: Refusal): object {
+  const { status, code, message, availableMicrocredits } = refusal
   if (dialect === 'anthropic') return { type: 'error', error: { type: code, message } }
   if (dialect === 'google')
     return { error: { code: status, message, status: GOOGLE_STATUS[status] ?? 'INTERNAL' } }
-  return { error: { message, type: code, code } }
+  const left = availableMicrocredits !== undefined && { availableMicrocredits }
+  return { error: { message, type: code, code }, ...left }
 }
 
 /** The same as events of a stream that has begun; the stream ends after them. */

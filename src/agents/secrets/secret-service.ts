@@ -51,14 +51,14 @@ function decryptOrNull(
 }
 
 /**
- * Adds a secret to the caller's workspace.
+ * Adds a secret to the caller's workspace. `modelKeyHash` makes it the LLM key.
  * @throws ApiError 503 without a key to encrypt with, 409 for an existing name, 403 at the plan's limit.
  */
 export async function createSecret(
   prisma: PrismaClient,
   encryption: Encryption,
   { workspaceId, userId }: Pick<Principal, 'workspaceId' | 'userId'>,
-  { name, value, type }: NewSecret,
+  { name, value, type, modelKeyHash }: NewSecret & { modelKeyHash?: Uint8Array<ArrayBuffer> },
 ): Promise<SecretRecord> {
   requireKey(encryption)
   const id = uuidv7()
@@ -66,7 +66,7 @@ export async function createSecret(
   try {
     return await prisma.$transaction(async (tx) => {
       await requireRoom(tx, workspaceId, name)
-      const data = { id, workspaceId, userId, name, type, ciphertext }
+      const data = { id, workspaceId, userId, name, type, ciphertext, modelKeyHash: modelKeyHash ?? null }
       return toRecord(await tx.secret.create({ data, select: COLUMNS }), () => value)
     })
   } catch (error) {
@@ -94,7 +94,7 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
 }
 
 /**
- * Changes the value of a secret. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
+ * Changes the value of a secret; the LLM key is then none any more. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
  */
 export async function updateSecret(
   prisma: PrismaClient,
@@ -107,7 +107,7 @@ export async function updateSecret(
   const ciphertext = Uint8Array.from(encryption.encrypt(workspaceId, id, value))
   const [changed] = await prisma.secret.updateManyAndReturn({
     where: { workspaceId, id },
-    data: { ciphertext, version: { increment: 1 }, updatedAt: new Date() },
+    data: { ciphertext, modelKeyHash: null, version: { increment: 1 }, updatedAt: new Date() },
     select: COLUMNS,
   })
   if (!changed) throw noSecret()

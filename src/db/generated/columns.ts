@@ -448,6 +448,7 @@ export const Secret = {
   name: 'text',
   type: 'text',
   ciphertext: 'bytea',
+  modelKeyHash: 'bytea?',
   version: 'int4',
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',

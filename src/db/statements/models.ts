@@ -13,7 +13,22 @@ const json = narrow<string>('text')
 const TODAY = `(now() AT TIME ZONE 'UTC')::date`
 const MONTH = `date_trunc('month', now() AT TIME ZONE 'UTC')::date`
 
-/** The agents of the keys `$1` (SHA-256, hex), with their attached secrets whose names are in `$2`. */
+/** The units that limit a call: budgets `b` of the agent and `w` of the workspace, and the plan `p`. */
+const limited = (...budgets: string[]) => {
+  const has = (unit: string) =>
+    budgets.flatMap((one) => [`${one}.${unit}_per_day`, `${one}.${unit}_per_month`])
+  const minute = budgets.map((one) => `${one}.requests_per_minute`)
+  return `coalesce(${has('usd')}, p.model_usd_per_month) IS NOT NULL AS "limitsUsd",
+      coalesce(${has('tokens')}, p.model_tokens_per_month) IS NOT NULL AS "limitsTokens",
+      coalesce(${minute}) IS NOT NULL AS "limitsRequests"`
+}
+
+const HASHES = `ANY (ARRAY(SELECT decode(key, 'hex') FROM unnest($1::text[]) key))`
+
+/**
+ * The agents of the keys `$1` (SHA-256, hex), with their attached secrets whose names are in `$2`. A workspace's LLM key
+ * stands for its workspace: `id` is the workspace's, and `agentId` is empty.
+ */
 export const findModelAgents = statement({
   name: 'model-agents',
   parameters: ['text[]', 'text[]'],
@@ -36,16 +51,16 @@ export const findModelAgents = statement({
       coalesce((SELECT jsonb_agg(jsonb_build_object('id', s.id, 'name', s.name, 'version', s.version) ORDER BY s.name)
         FROM agent_secret x JOIN secret s ON s.id = x.secret_id WHERE x.agent_id = a.id AND s.name = ANY ($2)),
         '[]') AS secrets,
-      coalesce(b.usd_per_day, b.usd_per_month, w.usd_per_day, w.usd_per_month, p.model_usd_per_month)
-        IS NOT NULL AS "limitsUsd",
-      coalesce(b.tokens_per_day, b.tokens_per_month, w.tokens_per_day, w.tokens_per_month, p.model_tokens_per_month)
-        IS NOT NULL AS "limitsTokens",
-      coalesce(b.requests_per_minute, w.requests_per_minute) IS NOT NULL AS "limitsRequests"
+      ${limited('b', 'w')}
     FROM agent a JOIN workspace ON workspace.id = a.workspace_id JOIN plan p ON p.name = workspace.plan
       LEFT JOIN model_budget b ON b.agent_id = a.id
       LEFT JOIN model_budget w ON w.workspace_id = a.workspace_id AND w.agent_id IS NULL
-    WHERE a.model_key_hash = ANY (ARRAY(SELECT decode(key, 'hex') FROM unnest($1::text[]) key))
-      AND a.deleted_at IS NULL`,
+    WHERE a.model_key_hash = ${HASHES} AND a.deleted_at IS NULL
+    UNION ALL SELECT encode(k.model_key_hash, 'hex'), k.workspace_id, '', k.workspace_id, NULL, false, NULL, '[]',
+      ${limited('w')}
+    FROM secret k JOIN workspace ON workspace.id = k.workspace_id JOIN plan p ON p.name = workspace.plan
+      LEFT JOIN model_budget w ON w.workspace_id = k.workspace_id AND w.agent_id IS NULL
+    WHERE k.model_key_hash = ${HASHES}`,
 })
 
 /**
@@ -189,7 +204,9 @@ export const adoptModelLeases = statement({
       (id, workspace_id, agent_id, proxy, day, state, usd, tokens, open_usd, open_tokens, expires_at)
     SELECT r.id, a.workspace_id, a.id, $1, ${TODAY}, 'ended', 0, 0, 0, 0, now()
     FROM jsonb_to_recordset($2::text::jsonb) r (id uuid, key text)
-      JOIN agent a ON a.model_key_hash = decode(r.key, 'hex')
+      JOIN (SELECT id, workspace_id, model_key_hash FROM agent
+        UNION ALL SELECT workspace_id, workspace_id, model_key_hash FROM secret) a
+        ON a.model_key_hash = decode(r.key, 'hex')
     ON CONFLICT DO NOTHING RETURNING id, workspace_id AS "workspaceId"`,
 })
 

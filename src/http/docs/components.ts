@@ -69,6 +69,9 @@ const responses: Record<string, Json> = {
     },
     'WWW-Authenticate',
   ),
+  402: failure('The budget for models of the workspace is spent.', {
+    budget_exceeded: 'Budget spent: $5.00 per month for this workspace. Resets at 2026-12-01.',
+  }),
   403: failure(
     'The key lacks the scope, its user lacks the role, or its workspace’s plan does not include it.',
     {

@@ -9,3 +9,4 @@ export const HOST_MACHINE = 'host.docker.internal'
  * address nor below `.local`: before a task, the engine calls those without a proxy, and skips the task if that fails.
  */
 export const MODEL_HOST = 'model.berth.internal'
+export const MODEL_PORT = 80

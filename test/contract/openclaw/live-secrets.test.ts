@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { LLM_KEY } from '../../../src/model-providers.ts'
 import { AgentHost } from '../../support/agent-host.ts'
 import type { Client } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
@@ -78,9 +79,12 @@ describe('a running agent', () => {
 
     // Attaching a provider's credential restarts the agent by itself.
     const credential = await create(api, 'OPENAI_API_KEY', 'sk-test')
-    await ended((await attach(credential)).headers.get('operation-id'))
+    await api.post('/v0/llm/enable', {})
+    const [llmKey] = (await api.get('/v0/secrets')).body.secrets
+    await ended((await attach(credential, llmKey.id)).headers.get('operation-id'))
     assert.deepEqual([await isSynced(id), await variable('LIVE_SECRET')], [true, 'second'])
     assert.equal(await isSynced(credential), true)
+    assert.deepEqual([llmKey.name, await variable(llmKey.name)], [LLM_KEY, await variable('OPENAI_API_KEY')])
     // The real key stays outside the sandbox, and the provider's libraries call the model gateway.
     assert.match(await variable('OPENAI_API_KEY'), /^berth-[\w-]{43}$/)
     assert.match(await variable('OPENAI_BASE_URL'), /^http:\/\/[^/]+\/openai\/v1$/)

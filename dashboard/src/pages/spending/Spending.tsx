@@ -25,12 +25,12 @@ export function Spending() {
   const agents = useSpending({ days, groupBy: ['agent'] })
   const budget = useBudget()
   const names = new Map(useAgents().data?.agents.map(({ agentId, name }) => [agentId, name]))
-  const agentOf = ({ agentId = '' }: Row) => names.get(agentId) ?? t.deletedAgent(agentId)
+  const agentOf = ({ agentId }: Row) => (agentId ? (names.get(agentId) ?? t.deletedAgent(agentId)) : t.llmKey)
   // Until the rows by another subject are there, the plot shows the former ones.
   const nameOf = (row: Row) =>
     row.agentId === undefined
       ? { id: modelOf(row), label: modelOf(row) }
-      : { id: row.agentId, label: agentOf(row) }
+      : { id: row.agentId ?? '', label: agentOf(row) }
   return (
     <>
       <PageHead title={t.title}>

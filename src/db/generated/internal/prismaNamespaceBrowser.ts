@@ -682,6 +682,7 @@ export const SecretScalarFieldEnum = {
   name: 'name',
   type: 'type',
   ciphertext: 'ciphertext',
+  modelKeyHash: 'modelKeyHash',
   version: 'version',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt'

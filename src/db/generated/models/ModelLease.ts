@@ -602,7 +602,7 @@ export type $ModelLeasePayload<ExtArgs extends runtime.Types.Extensions.Internal
      */
     workspaceId: string
     /**
-     * Refers to Agent, without a foreign key.
+     * Refers to Agent, without a foreign key. The workspace's own id for calls with its LLM key.
      */
     agentId: string
     /**

@@ -745,7 +745,7 @@ export type $ModelSpendingPayload<ExtArgs extends runtime.Types.Extensions.Inter
      */
     workspaceId: string
     /**
-     * Refers to Agent, without a foreign key.
+     * Refers to Agent, without a foreign key. The workspace's own id for calls with its LLM key.
      */
     agentId: string
     day: Date

@@ -41,6 +41,7 @@ export type SecretMinAggregateOutputType = {
   name: string | null
   type: string | null
   ciphertext: runtime.Bytes | null
+  modelKeyHash: runtime.Bytes | null
   version: number | null
   createdAt: Date | null
   updatedAt: Date | null
@@ -53,6 +54,7 @@ export type SecretMaxAggregateOutputType = {
   name: string | null
   type: string | null
   ciphertext: runtime.Bytes | null
+  modelKeyHash: runtime.Bytes | null
   version: number | null
   createdAt: Date | null
   updatedAt: Date | null
@@ -65,6 +67,7 @@ export type SecretCountAggregateOutputType = {
   name: number
   type: number
   ciphertext: number
+  modelKeyHash: number
   version: number
   createdAt: number
   updatedAt: number
@@ -87,6 +90,7 @@ export type SecretMinAggregateInputType = {
   name?: true
   type?: true
   ciphertext?: true
+  modelKeyHash?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -99,6 +103,7 @@ export type SecretMaxAggregateInputType = {
   name?: true
   type?: true
   ciphertext?: true
+  modelKeyHash?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -111,6 +116,7 @@ export type SecretCountAggregateInputType = {
   name?: true
   type?: true
   ciphertext?: true
+  modelKeyHash?: true
   version?: true
   createdAt?: true
   updatedAt?: true
@@ -210,6 +216,7 @@ export type SecretGroupByOutputType = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash: runtime.Bytes | null
   version: number
   createdAt: Date
   updatedAt: Date
@@ -245,6 +252,7 @@ export type SecretWhereInput = {
   name?: Prisma.StringFilter<"Secret"> | string
   type?: Prisma.StringFilter<"Secret"> | string
   ciphertext?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
+  modelKeyHash?: Prisma.BytesNullableFilter<"Secret"> | runtime.Bytes | null
   version?: Prisma.IntFilter<"Secret"> | number
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
@@ -258,6 +266,7 @@ export type SecretOrderByWithRelationInput = {
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
   ciphertext?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -266,6 +275,7 @@ export type SecretOrderByWithRelationInput = {
 
 export type SecretWhereUniqueInput = Prisma.AtLeast<{
   id?: string
+  modelKeyHash?: runtime.Bytes
   workspaceId_name?: Prisma.SecretWorkspaceIdNameCompoundUniqueInput
   AND?: Prisma.SecretWhereInput | Prisma.SecretWhereInput[]
   OR?: Prisma.SecretWhereInput[]
@@ -279,7 +289,7 @@ export type SecretWhereUniqueInput = Prisma.AtLeast<{
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   agents?: Prisma.AgentSecretListRelationFilter
-}, "id" | "workspaceId_name">
+}, "id" | "modelKeyHash" | "workspaceId_name">
 
 export type SecretOrderByWithAggregationInput = {
   id?: Prisma.SortOrder
@@ -288,6 +298,7 @@ export type SecretOrderByWithAggregationInput = {
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
   ciphertext?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -308,6 +319,7 @@ export type SecretScalarWhereWithAggregatesInput = {
   name?: Prisma.StringWithAggregatesFilter<"Secret"> | string
   type?: Prisma.StringWithAggregatesFilter<"Secret"> | string
   ciphertext?: Prisma.BytesWithAggregatesFilter<"Secret"> | runtime.Bytes
+  modelKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Secret"> | runtime.Bytes | null
   version?: Prisma.IntWithAggregatesFilter<"Secret"> | number
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
@@ -320,6 +332,7 @@ export type SecretCreateInput = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash?: runtime.Bytes | null
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -333,6 +346,7 @@ export type SecretUncheckedCreateInput = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash?: runtime.Bytes | null
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -346,6 +360,7 @@ export type SecretUpdateInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -359,6 +374,7 @@ export type SecretUncheckedUpdateInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -372,6 +388,7 @@ export type SecretCreateManyInput = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash?: runtime.Bytes | null
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -384,6 +401,7 @@ export type SecretUpdateManyMutationInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -396,6 +414,7 @@ export type SecretUncheckedUpdateManyInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -413,6 +432,7 @@ export type SecretCountOrderByAggregateInput = {
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
   ciphertext?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -429,6 +449,7 @@ export type SecretMaxOrderByAggregateInput = {
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
   ciphertext?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -441,6 +462,7 @@ export type SecretMinOrderByAggregateInput = {
   name?: Prisma.SortOrder
   type?: Prisma.SortOrder
   ciphertext?: Prisma.SortOrder
+  modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
@@ -476,6 +498,7 @@ export type SecretCreateWithoutAgentsInput = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash?: runtime.Bytes | null
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -488,6 +511,7 @@ export type SecretUncheckedCreateWithoutAgentsInput = {
   name: string
   type: string
   ciphertext: runtime.Bytes
+  modelKeyHash?: runtime.Bytes | null
   version?: number
   createdAt?: Date | string
   updatedAt?: Date | string
@@ -516,6 +540,7 @@ export type SecretUpdateWithoutAgentsInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -528,6 +553,7 @@ export type SecretUncheckedUpdateWithoutAgentsInput = {
   name?: Prisma.StringFieldUpdateOperationsInput | string
   type?: Prisma.StringFieldUpdateOperationsInput | string
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
@@ -571,6 +597,7 @@ export type SecretSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   name?: boolean
   type?: boolean
   ciphertext?: boolean
+  modelKeyHash?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -585,6 +612,7 @@ export type SecretSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   name?: boolean
   type?: boolean
   ciphertext?: boolean
+  modelKeyHash?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -597,6 +625,7 @@ export type SecretSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   name?: boolean
   type?: boolean
   ciphertext?: boolean
+  modelKeyHash?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
@@ -609,12 +638,13 @@ export type SecretSelectScalar = {
   name?: boolean
   type?: boolean
   ciphertext?: boolean
+  modelKeyHash?: boolean
   version?: boolean
   createdAt?: boolean
   updatedAt?: boolean
 }
 
-export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "ciphertext" | "version" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
+export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "ciphertext" | "modelKeyHash" | "version" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
 export type SecretInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agents?: boolean | Prisma.Secret$agentsArgs<ExtArgs>
   _count?: boolean | Prisma.SecretCountOutputTypeDefaultArgs<ExtArgs>
@@ -643,6 +673,10 @@ export type $SecretPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     type: string
     ciphertext: runtime.Bytes
+    /**
+     * SHA-256 of the value, if it is the workspace's LLM key.
+     */
+    modelKeyHash: runtime.Bytes | null
     /**
      * Grows with every new value.
      */
@@ -1079,6 +1113,7 @@ export interface SecretFieldRefs {
   readonly name: Prisma.FieldRef<"Secret", 'String'>
   readonly type: Prisma.FieldRef<"Secret", 'String'>
   readonly ciphertext: Prisma.FieldRef<"Secret", 'Bytes'>
+  readonly modelKeyHash: Prisma.FieldRef<"Secret", 'Bytes'>
   readonly version: Prisma.FieldRef<"Secret", 'Int'>
   readonly createdAt: Prisma.FieldRef<"Secret", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Secret", 'DateTime'>
