@@ -6394,7 +6394,7 @@ export interface operations {
                     pinataMetadata?: {
                         name?: string | null;
                         keyvalues?: {
-                            [key: string]: string;
+                            [key: string]: string | number;
                         } | null;
                     } | null;
                     pinataOptions?: {
@@ -7295,7 +7295,7 @@ export interface operations {
                     pinataMetadata?: {
                         name?: string | null;
                         keyvalues?: {
-                            [key: string]: string;
+                            [key: string]: string | number;
                         } | null;
                     } | null;
                     pinataOptions?: {
