@@ -62,6 +62,7 @@ test('a budget in US dollars refuses what has a price of its own', () => {
     [chat, { service_tier: 'priority' }, /tier "priority"$/],
     [chat, { modalities: ['text', 'audio'] }, /output "audio"$/],
     [chat, { messages: [{ content: [{ type: 'input_audio', input_audio: {} }] }] }, /sound/],
+    [chat, { model: 'openai/gpt-5.5:online' }, /web search/],
     [responses, { reasoning: { mode: 'pro' } }, /reasoning mode "pro"$/],
     [anthropic, { inference_geo: 'us' }, /tier "us"$/],
     [anthropic, { speed: 'fast' }, /tier "fast"$/],

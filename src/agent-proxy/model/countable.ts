@@ -95,6 +95,7 @@ function surcharged(body: Json): string | undefined {
     .flat()
     .find((one) => one !== null && `${one}`.toLowerCase() !== 'text')
   if (modality !== undefined) return `the output ${JSON.stringify(modality)}`
+  if (`${body.model}`.endsWith(':online')) return 'the web search of ":online"'
   return hasSound(body) ? 'sound in the input' : undefined
 }
 

@@ -42,30 +42,3 @@ test('a request needs its bytes and its longest replies, at the dearest price', 
     requests: 1,
   })
 })
-
-test('images and files add an allowance', () => {
-  const part = (...content: object[]) => needOf(asked({ messages: [{ content }] }), []).references
-  const [image, context] = [16_384, 1_048_576]
-  assert.equal(part({ type: 'image_url', image_url: { url: 'https://x/y.png', type: 'x' } }), image)
-  assert.equal(part({ type: 'input_image', image_url: 'https://x/y.png' }, { type: 'text', text: '' }), image)
-  assert.equal(part({ type: 'image', source: { type: 'url', url: 'https://x/y.png' } }), image)
-  assert.equal(part({ inlineData: { mimeType: 'image/png', data: '' } }, { type: 'image' }), 2 * image)
-  for (const file of [
-    { type: 'input_file', file_id: 'f' },
-    { type: 'file', file: { file_data: 'data:application/pdf;base64,' } },
-    { type: 'video_url', video_url: { url: 'https://x/y' } },
-    { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: '' } },
-    { inline_data: { mime_type: 'application/pdf', data: '' } },
-    { fileData: { fileUri: 'https://x/y' } },
-  ])
-    assert.equal(part(file, file), context, JSON.stringify(file))
-  for (const text of [
-    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' } },
-    { inlineData: { mimeType: 'text/plain', data: '' } },
-    { type: 'tool_result', content: [{ type: 'text', text: '{"file_id":"f"}' }] },
-  ])
-    assert.equal(part(text), 0, JSON.stringify(text))
-  const tools = [{ name: 'x', input_schema: { properties: { file_id: { type: 'string' } } } }]
-  assert.equal(needOf(asked({ tools }), []).references, 0)
-  assert.equal(needOf(asked({ tools }, { dialect: 'anthropic', operation: 'messages' }), []).references, 2048)
-})

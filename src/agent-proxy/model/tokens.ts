@@ -7,9 +7,6 @@
  * gpt-tokenizer 4.0 and js-tiktoken need 83 and 203 MB and 1.4 and 3.3 s to load, 20 s for a megabyte of punctuation,
  * and still know only OpenAI's vocabularies: others differ by a third.
  */
-import { isObject, type Json } from '../../../agentd/json.ts'
-import { parseJson } from '../../lib/read.ts'
-
 const [SINGLE, LOWER, UPPER, DIGIT, SPACE, BREAK] = [0, 1, 2, 3, 4, 5] as const
 
 const KINDS = Uint8Array.from({ length: 256 }, (_, byte) => {
@@ -68,39 +65,8 @@ function tokensOfRun(kind: number, run: number): number {
   return 1 + (run - 1) / 2
 }
 
-/**
- * About how many tokens a request has, without its images, which count by number.
- * @param hasImages false saves the search for them.
- */
-export function tokensOfRequest(body: Buffer, hasImages: boolean): number {
-  const images = hasImages ? imagesOf(parseJson(body.toString())) : []
-  const ofImages = images.reduce((sum, image) => sum + tokensOf(image), 0)
-  return Math.ceil(Math.max(0, tokensOf(body) - ofImages))
+/** About how many tokens a request has, without the data of its images and files, which count by number. */
+export function tokensOfRequest(body: Buffer, data: readonly string[]): number {
+  const ofData = data.reduce((sum, one) => sum + tokensOf(one), 0)
+  return Math.ceil(Math.max(0, tokensOf(body) - ofData))
 }
-
-/** The bytes of images, in base64, in the places where a model gets them as images and not as text. */
-function imagesOf(body: unknown): string[] {
-  if (!isObject(body)) return []
-  return [body.messages, body.input, body.contents].flatMap((messages) =>
-    partsOf(messages).flatMap(imagesOfPart),
-  )
-}
-
-/** A message, a part of it, or the result of a tool, which may have parts of its own. */
-function imagesOfPart(part: Json): string[] {
-  const image = imageOf(part)
-  if (image !== undefined) return [image]
-  return [part.content, part.parts, part.output].flatMap((parts) => partsOf(parts).flatMap(imagesOfPart))
-}
-
-function imageOf({ type, image_url: image, source, inlineData }: Json): string | undefined {
-  if (type === 'image_url' || type === 'input_image') return dataOf(isObject(image) ? image.url : image)
-  if (type === 'image' && isObject(source)) return textOf(source.data)
-  if (isObject(inlineData) && textOf(inlineData.mimeType)?.startsWith('image/'))
-    return textOf(inlineData.data)
-  return undefined
-}
-
-const partsOf = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : [])
-const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
-const dataOf = (url: unknown) => (textOf(url)?.startsWith('data:image/') ? textOf(url) : undefined)

@@ -2,6 +2,7 @@
 import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
 import { MOST_USD, type Price } from './protocol.ts'
+import type { References } from './references.ts'
 import { tokensOf, tokensOfRequest } from './tokens.ts'
 
 export interface Usage {
@@ -145,13 +146,10 @@ export function dearest(price: Price, input: number): { input: number; output: n
   }
 }
 
-/**
- * The usage of a response without a report, from the request and from what was sent.
- * @param references tokens of images and files.
- */
-export const estimate = (request: Buffer, references: number, textTokens: number): Usage => ({
+/** The usage of a response without a report, from the request and from what was sent. */
+export const estimate = (request: Buffer, references: References, textTokens: number): Usage => ({
   ...NO_USAGE,
-  input: tokensOfRequest(request, references > 0) + references,
+  input: tokensOfRequest(request, references.data) + references.tokens,
   output: Math.ceil(textTokens),
 })
 

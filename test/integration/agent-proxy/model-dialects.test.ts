@@ -17,12 +17,12 @@ interface Case {
   dialect: Dialect
   path: string
   body?: object
-  /** Where the provider gets a request, and the header with its key. */
+  /** The path at the provider, and the header with its key. */
   sent: [path: string, header: keyof IncomingHttpHeaders, value: string]
   /** The response, or its events. */
   reply: object | object[]
   used: Partial<UsageRecord>
-  /** What an agent pays that leaves after half of the events. */
+  /** The record of an agent that leaves after half of the events. */
   left?: Partial<UsageRecord>
 }
 
@@ -57,7 +57,7 @@ const CASES: Record<string, Case> = {
       { type: 'response.completed', response: { usage: responsesUsage } },
     ],
     used: openaiUsed,
-    left: { output: 2 },
+    left: { output: 3 },
   },
   embeddings: {
     ...{ dialect: 'openai', path: '/berth/v1/embeddings', sent: ['/v1/embeddings', 'authorization', bearer] },
@@ -80,7 +80,7 @@ const CASES: Record<string, Case> = {
       { type: 'message_delta', usage: { output_tokens: 50 } },
     ],
     used: claudeUsed,
-    left: { input: 100, cachedInput: 60, output: 2 },
+    left: { input: 100, cachedInput: 60, output: 3 },
   },
   generateContent: {
     ...{ dialect: 'google', path: `${gemini}:generateContent?key=${VIRTUAL_KEY}` },
