@@ -89,7 +89,7 @@ export class ModelGateway {
     const registers = [options.registry]
     this.#outcomes = new Counter({
       name: 'berth_model_requests_total',
-      help: "Agents' requests to the model gateway, by outcome: the status of the response, or the code of the refusal.",
+      help: 'Requests to the model gateway, by outcome: the status of the response, or the code of the refusal.',
       labelNames: ['outcome'],
       registers,
     })
@@ -112,7 +112,7 @@ export class ModelGateway {
     const open = () => this.#open
     new Gauge({
       name: 'berth_model_open',
-      help: 'Open requests of agents to models.',
+      help: 'Open requests to models.',
       registers,
       collect() {
         this.set(open())

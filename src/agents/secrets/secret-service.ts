@@ -94,7 +94,7 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
 }
 
 /**
- * Changes the value of a secret; the LLM key is then none any more. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
+ * Changes the value of a secret, which ends the LLM key. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
  */
 export async function updateSecret(
   prisma: PrismaClient,

@@ -109,6 +109,12 @@ describe('a call with an LLM key', () => {
     const [{ provider, agentId, usd, tokens }] = rows
     assert.deepEqual([provider, rows[0].model, agentId, usd], ['berth', model, null, '0.00004'])
     assert.deepEqual([tokens.input, tokens.output], [20, 10])
+    const { entries } = (await api.get('/v0/audit', { action: 'createLlmCompletion' })).body.data
+    const outcomes = entries.map(({ via, status }: Record<string, unknown>) => [via, status])
+    assert.deepEqual(outcomes, [
+      ['key', 200],
+      ['key', 200],
+    ])
     const csv = await api.get('/v0/spending', { groupBy: 'agent', format: 'csv' })
     assert.match(String(csv.body), /^agentId,requests,.*\r\n,2,0,20,10,/)
   })
