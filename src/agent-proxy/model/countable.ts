@@ -86,10 +86,10 @@ function surcharged(body: Json): string | undefined {
     .flatMap((one) => valuesOf(one, ['servicetier', 'speed', 'inferencegeo']))
     .find((value) => value !== null && !PLAIN_TIERS.includes(`${value}`))
   if (tier !== undefined) return `the service tier ${JSON.stringify(tier)}`
-  const mode = valuesOf(body, ['reasoning'])
-    .flatMap((one) => (isObject(one) ? [one.mode] : []))
-    .find((value) => (value ?? 'standard') !== 'standard')
+  const [mode] = optionsOf(body, 'reasoning', 'mode').filter((value) => value !== 'standard')
   if (mode !== undefined) return `the reasoning mode ${JSON.stringify(mode)}`
+  const [ttl] = optionsOf(body, 'promptcacheoptions', 'ttl').filter((value) => value !== '30m')
+  if (ttl !== undefined) return `keeping a cache for ${JSON.stringify(ttl)}`
   const modality = named
     .flatMap((one) => valuesOf(one, ['modalities', 'responsemodalities']))
     .flat()
@@ -98,6 +98,10 @@ function surcharged(body: Json): string | undefined {
   if (`${body.model}`.endsWith(':online')) return 'the web search of ":online"'
   return hasSound(body) ? 'sound in the input' : undefined
 }
+
+/** The values of an option, other than null, in the objects of a field. */
+const optionsOf = (body: Json, field: string, option: string): unknown[] =>
+  valuesOf(body, [field]).flatMap((one) => (isObject(one) ? (one[option] ?? []) : []))
 
 /** Sound has a price of its own, also that of videos. A file of Google's without a type may be a video. */
 function hasSound(value: unknown): boolean {

@@ -1,4 +1,4 @@
-/** What a request contains besides text: its tokens are not bounded by its bytes. */
+/** Images, files and hidden instructions of a request, whose tokens its bytes do not bound. */
 import { isObject, type Json } from '../../../agentd/json.ts'
 import type { Dialect } from '../../model-providers.ts'
 import { plainName, valuesOf } from './json-body.ts'
