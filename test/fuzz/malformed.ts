@@ -31,7 +31,11 @@ export function malformedOf(operation: Operation, document: Document): Malformed
   const content = operation.requestBody?.content['application/json'] as
     | { schema: Schema; example: unknown }
     | undefined
-  return [...inPath(operation), ...inQuery(operation), ...(content ? inBody(id, content, document) : [])]
+  const withBody = content && { json: content.example }
+  return [
+    ...[...inPath(operation), ...inQuery(operation)].map((one) => ({ ...one, ...withBody })),
+    ...(content ? inBody(id, content, document) : []),
+  ]
 }
 
 const parametersIn = ({ parameters = [] }: Operation, place: 'path' | 'query') =>
