@@ -48,7 +48,8 @@ export class RepositoryWorld {
 
   /** An empty root with a repository. */
   async anew(): Promise<void> {
-    await rm(this.root, { recursive: true, force: true })
+    // agentd may be packing its objects.
+    await rm(this.root, { recursive: true, force: true, maxRetries: 5 })
     const made = await this.agentd.call('PUT', '/v1/workspace', { json: { files: [] }, epoch: 1 })
     assert.equal(made.status, 200)
   }
