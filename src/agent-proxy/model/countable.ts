@@ -108,13 +108,11 @@ function hasSound(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasSound)
   if (!isObject(value)) return false
   if (value.type === 'input_audio') return true
-  const [type] = valuesOf(value, ['mimetype'])
-  if (typeof type === 'string' ? /^(audio|video)\//i.test(type) : valuesOf(value, ['fileuri']).some(isString))
-    return true
+  const types = [value.mimeType, value.mime_type].filter((one) => typeof one === 'string')
+  const isFile = typeof (value.fileUri ?? value.file_uri) === 'string'
+  if (types.length > 0 ? types.some((type) => /^(audio|video)\//i.test(type)) : isFile) return true
   return Object.values(value).some(hasSound)
 }
-
-const isString = (value: unknown) => typeof value === 'string'
 
 /** The tools of a request, also those that an item of its input adds. */
 const toolsOf = (body: Json): unknown[] =>

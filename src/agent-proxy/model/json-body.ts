@@ -8,6 +8,9 @@ import { refused } from './refusal.ts'
 const MAX_DEPTH = 200
 /** Parsed values take many times the memory of their bytes. */
 const MAX_VALUES = 1_000_000
+/** Names whose plain form is kept: a request has the same ones many times. */
+const MAX_NAMES = 1000
+const MAX_NAME_LENGTH = 64
 /** Fields that the gateway reads or changes. A server may ignore another spelling, or understand it. */
 const EXACT = [
   'model',
@@ -35,7 +38,14 @@ export interface JsonBody {
 }
 
 /** Some servers also accept `maxTokens` or `MAX_TOKENS` for `max_tokens`; those in Go also `max_tokenſ`. */
-export const plainName = (key: string): string => key.replaceAll('_', '').toUpperCase().toLowerCase()
+export function plainName(key: string): string {
+  const known = plainNames.get(key)
+  if (known !== undefined) return known
+  const name = key.replaceAll('_', '').toUpperCase().toLowerCase()
+  if (plainNames.size < MAX_NAMES && key.length <= MAX_NAME_LENGTH) plainNames.set(key, name)
+  return name
+}
+const plainNames = new Map<string, string>()
 const SPELLINGS = new Map(EXACT.map((key) => [plainName(key), key]))
 
 /** The values of fields, by names in {@link plainName}, in any of the spellings that servers accept. */
