@@ -15,7 +15,7 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes report about themselves, agents and this machine,
- * sums that triggers recompute from the rows of `file`, and sign-ins that last only minutes. Events and their
+ * sums that triggers recompute from the rows of `file` and `model_spending`, and sign-ins that last only minutes. Events and their
  * deliveries are left out too, because followers have already seen what a restore takes back.
  */
 const LEFT_OUT = [
@@ -32,6 +32,7 @@ const LEFT_OUT = [
   'kept_content_change',
   'stored_content',
   'stored_content_change',
+  'model_day',
   'event_pending',
   'event',
   'webhook_delivery',

@@ -9,10 +9,16 @@ import type { Logger } from '../log.ts'
 /**
  * `berth_operation` carries an operation's id. `berth_agent` carries the agentId of an agent that was deleted, or whose
  * gateway token, domains or routes changed. `berth_api_key` reports that keys or their users changed; its payload is
- * ignored. `berth_event` reports that events were published.
+ * ignored. `berth_event` reports that events were published, `berth_model_price` that prices of models changed.
  */
-export type Channel = 'berth_operation' | 'berth_api_key' | 'berth_agent' | 'berth_event'
-const CHANNELS: Channel[] = ['berth_operation', 'berth_api_key', 'berth_agent', 'berth_event']
+const CHANNELS = [
+  'berth_operation',
+  'berth_api_key',
+  'berth_agent',
+  'berth_event',
+  'berth_model_price',
+] as const
+export type Channel = (typeof CHANNELS)[number]
 const RETRY_MS = 500
 
 export class Notifications {

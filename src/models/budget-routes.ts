@@ -51,15 +51,15 @@ const SOURCES: Record<string, string> = {
 export function budgetRoutes({ pool, prisma }: Core, sessions: Sessions): Route[] {
   const ofWorkspace = ({ workspaceId }: { workspaceId: string }): Subject => ({ workspaceId, agentId: null })
   const ofAgent = ({ id, workspaceId }: AgentRow): Subject => ({ workspaceId, agentId: id })
-  const show = async (subject: Subject) => ({ body: { data: await readBudget(pool, prisma, subject) } })
+  const show = async (subject: Subject) => ({ body: { data: await readBudget(pool, subject) } })
   const change = async (subject: Subject, body: z.output<typeof budgetChange> | null) => {
     await changeBudget(prisma, subject, body)
     return show(subject)
   }
   const state = async (agent: AgentRow) => {
     const { pausedAt, pausedBy, secrets } = await readModelAgent.one(pool, agent.id)
-    const budget = await readBudget(pool, prisma, ofAgent(agent))
-    const ofAll = await readBudget(pool, prisma, ofWorkspace(agent))
+    const budget = await readBudget(pool, ofAgent(agent))
+    const ofAll = await readBudget(pool, ofWorkspace(agent))
     const spent = [budget, ofAll].some(({ state }) => state === 'spent')
     const message = `The budget ${budget.state === 'spent' ? 'of this agent' : 'of its workspace'} is spent`
     const refused = spent ? { code: 'budget_exceeded', message } : null

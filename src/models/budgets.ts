@@ -7,7 +7,7 @@ import { inTransaction, type PrismaClient } from '../db/prisma.ts'
 import { type LimitsRow, readModelLimits, readModelUse, recallModelLeases } from '../db/statements/models.ts'
 import { like, timestamp, withExample } from '../http/fields.ts'
 import { readLimits } from './ledger.ts'
-import { endOf, type Limit, limitsOf } from './limits.ts'
+import { endOf, type Limit, limitsOf, type Period, type Unit, usedOf } from './limits.ts'
 import { toPicodollars, toUsd } from './money.ts'
 import { writeLowered } from './reports.ts'
 
@@ -63,67 +63,49 @@ export interface Subject {
 }
 
 /** The budget of a workspace or an agent, with what was spent of it. */
-export async function readBudget(pool: Pool, prisma: PrismaClient, subject: Subject): Promise<BudgetRecord> {
-  const { workspaceId, agentId } = subject
-  const { rows } = await readModelLimits.run(pool, [workspaceId], agentId ? [agentId] : [])
-  const uses = (await readModelUse.run(pool, [workspaceId], agentId ? [agentId] : [])).rows
+export async function readBudget(pool: Pool, { workspaceId, agentId }: Subject): Promise<BudgetRecord> {
+  const agents = agentId ? [agentId] : []
+  const { rows } = await readModelLimits.run(pool, [workspaceId], agents)
+  const uses = (await readModelUse.run(pool, [workspaceId], agents)).rows
   const at = rows[0]?.at ?? new Date()
-  const none: LimitsRow = {
-    ...{ workspaceId, agentId, scope: agentId ? 'agent' : 'workspace', minuteRequests: 0, at },
-    ...{
-      usdPerDay: null,
-      usdPerMonth: null,
-      tokensPerDay: null,
-      tokensPerMonth: null,
-      requestsPerMinute: null,
-    },
-  }
-  const own = rows.find((row) => row.scope === none.scope) ?? none
-  const plan = rows.find(({ scope }) => scope === 'plan')
-  const hasCeiling = !agentId && (plan?.usdPerMonth ?? plan?.tokensPerMonth ?? null) !== null
-  // With limits of 0, each amount of the period has an entry.
-  const amounts = limitsOf(
-    [{ ...own, usdPerDay: '0', usdPerMonth: '0', tokensPerDay: '0', tokensPerMonth: '0' }],
-    uses,
-  )
-  const limits = limitsOf([own, ...(agentId || !plan ? [] : [plan])], uses)
-  const ofPeriod = (period: 'day' | 'month') => {
-    const unit = (unit: 'usd' | 'tokens') => {
-      const find = (all: Limit[]) => all.find((one) => one.period === period && one.unit === unit)
-      const limit = find(limits.filter(({ scope }) => scope === own.scope))?.limit ?? null
-      const { spent, held } = find(amounts) as Limit
-      const left = limit === null ? null : limit - spent - held
-      const remaining = left !== null && left < 0n ? 0n : left
-      return { limit, spent, reserved: held, remaining }
+  const own = rows.find((row) => row.scope !== 'plan' && row.agentId === agentId)
+  const plan = agentId ? undefined : rows.find(({ scope }) => scope === 'plan')
+  const ownLimits = limitsOf(own ? [own] : [], uses)
+  const use = uses.find((use) => use.agentId === agentId)
+  const ofPeriod = (period: Period) => {
+    const amountsOf = <T>(unit: Unit, show: (amount: bigint) => T) => {
+      const limit = ownLimits.find((one) => one.period === period && one.unit === unit)?.limit
+      const { spent, held } = usedOf(use, period, unit)
+      const left = limit === undefined ? undefined : limit - spent - held
+      return {
+        limit: limit === undefined ? null : show(limit),
+        spent: show(spent),
+        reserved: show(held),
+        remaining: left === undefined ? null : show(left < 0n ? 0n : left),
+      }
     }
-    const show = <T>(amounts: ReturnType<typeof unit>, as: (amount: bigint) => T) => ({
-      limit: amounts.limit === null ? null : as(amounts.limit),
-      spent: as(amounts.spent),
-      reserved: as(amounts.reserved),
-      remaining: amounts.remaining === null ? null : as(amounts.remaining),
-    })
     return {
-      usd: show(unit('usd'), toUsd),
-      tokens: show(unit('tokens'), Number),
+      usd: amountsOf('usd', toUsd),
+      tokens: amountsOf('tokens', Number),
       resetsAt: endOf(period, at).toISOString(),
     }
   }
-  const row = await prisma.modelBudget.findFirst({
-    where: { workspaceId, agentId },
-    select: { updatedAt: true },
-  })
+  const limits = [...ownLimits, ...limitsOf(plan ? [plan] : [], uses)]
   return {
     day: ofPeriod('day'),
     month: ofPeriod('month'),
-    requestsPerMinute: { limit: own.requestsPerMinute },
-    ceiling: hasCeiling
-      ? {
-          usdPerMonth: plan?.usdPerMonth ? toUsd(toPicodollars(plan.usdPerMonth)) : null,
-          tokensPerMonth: plan?.tokensPerMonth ? Number(plan.tokensPerMonth) : null,
-        }
-      : null,
+    requestsPerMinute: { limit: own?.requestsPerMinute ?? null },
+    ceiling: plan ? ceilingOf(plan) : null,
     state: limits.some(({ limit, spent }) => spent >= limit) ? 'spent' : 'ok',
-    updatedAt: row?.updatedAt.toISOString() ?? null,
+    updatedAt: own?.updatedAt?.toISOString() ?? null,
+  }
+}
+
+function ceilingOf({ usdPerMonth: usd, tokensPerMonth: tokens }: LimitsRow) {
+  if (usd === null && tokens === null) return null
+  return {
+    usdPerMonth: usd === null ? null : toUsd(toPicodollars(usd)),
+    tokensPerMonth: tokens === null ? null : Number(tokens),
   }
 }
 

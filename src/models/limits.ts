@@ -34,6 +34,13 @@ export function endOf(period: Period, at: Date): Date {
   return new Date(period === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1))
 }
 
+/** What was used of a period's limit. */
+export function usedOf(use: UseRow | undefined, period: Period, unit: Unit) {
+  const used = (kind: '' | 'Held' | 'Idle') =>
+    parse(unit, use?.[`${period}${kind}${capital(unit)}`] ?? UNUSED)
+  return { spent: used(''), held: used('Held'), idle: used('Idle') }
+}
+
 /** All limits, those that end last first. */
 export function limitsOf(rows: readonly LimitsRow[], uses: readonly UseRow[]): Limit[] {
   return PERIODS.toReversed().flatMap((period) =>
@@ -43,9 +50,7 @@ export function limitsOf(rows: readonly LimitsRow[], uses: readonly UseRow[]): L
       return UNITS.flatMap((unit) => {
         const limit = row[`${unit}Per${capital(period)}`]
         if (limit === null) return []
-        const used = (kind: '' | 'Held' | 'Idle') =>
-          parse(unit, use?.[`${period}${kind}${capital(unit)}`] ?? UNUSED)
-        const amounts = { limit: parse(unit, limit), spent: used(''), held: used('Held'), idle: used('Idle') }
+        const amounts = { limit: parse(unit, limit), ...usedOf(use, period, unit) }
         return [{ workspaceId, agentId, scope, period, unit, ...amounts, resetsAt: endOf(period, at) }]
       })
     }),

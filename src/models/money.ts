@@ -13,6 +13,7 @@ export function toPicodollars(usd: string): bigint {
 
 /** A decimal string with two to twelve decimals: `5.00`, `0.0123`. */
 export function toUsd(picodollars: bigint | number): string {
+  if (picodollars < 0) return `-${toUsd(-picodollars)}`
   const digits = BigInt(picodollars)
     .toString()
     .padStart(DECIMALS + 1, '0')

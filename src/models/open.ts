@@ -7,18 +7,20 @@ import { budgetRoutes } from './budget-routes.ts'
 import { modelControl } from './control.ts'
 import { Ledger } from './ledger.ts'
 import { llmRoutes } from './llm-routes.ts'
+import { OwnPrices } from './own-prices.ts'
 import { priceRoutes } from './price-routes.ts'
 import { Sessions } from './sessions.ts'
 import { spendingRoutes } from './spending-routes.ts'
 
 /** `control` answers agent proxies. */
 export function openModels(core: Core): { routes: Route[]; control: RequestHandler } {
-  const sessions = new Sessions(core)
+  const prices = new OwnPrices(core)
+  const sessions = new Sessions({ ...core, prices })
   const key = loadAgentProxyKey(core.config)
   const control = modelControl({ pool: core.pool, sessions, ledger: new Ledger(core.pool), key })
   const routes = [
     ...budgetRoutes(core, sessions),
-    ...priceRoutes(core),
+    ...priceRoutes(core, prices),
     ...spendingRoutes(core),
     ...llmRoutes(core, sessions),
   ]

@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts'
 import { like, withExample } from '../http/fields.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { text } from '../http/shapes.ts'
-import { toListed } from './own-prices.ts'
+import { type OwnPrices, toListed } from './own-prices.ts'
 import { PRICES, PRICES_AS_OF } from './prices.ts'
 
 const route = routesOf('Models')
@@ -39,7 +39,7 @@ const params = z.object({
 })
 
 /** Prices of models, in US dollars per million tokens. */
-export function priceRoutes({ prisma }: Core): Route[] {
+export function priceRoutes({ prisma }: Core, prices: OwnPrices): Route[] {
   const today = () => new Date(new Date().toISOString().slice(0, 10))
   return [
     route({
@@ -80,11 +80,10 @@ export function priceRoutes({ prisma }: Core): Route[] {
         const { cachedInput = null, cacheWrite = null, reasoning = null, maxOutput = null, ...price } = body
         const data = { ...price, cachedInput, cacheWrite, reasoning, maxOutput, updatedAt: new Date() }
         const key = { provider, model, effectiveFrom: today() }
-        await prisma.modelPrice.upsert({
-          where: { provider_model_effectiveFrom: key },
-          create: { ...key, ...data },
-          update: data,
-        })
+        const where = { provider_model_effectiveFrom: key }
+        await prices.change((tx) =>
+          tx.modelPrice.upsert({ where, create: { ...key, ...data }, update: data }),
+        )
         return { body: { data: null } }
       },
     }),
@@ -99,7 +98,7 @@ export function priceRoutes({ prisma }: Core): Route[] {
       success: { description: 'It is removed.', body: z.object({ data: z.null() }) },
       errors: [404],
       async handle({ params }) {
-        const { count } = await prisma.modelPrice.deleteMany({ where: params })
+        const { count } = await prices.change((tx) => tx.modelPrice.deleteMany({ where: params }))
         if (count === 0) throw notFound('There is no such price')
         return { body: { data: null } }
       },

@@ -27,7 +27,7 @@ const NAME_LENGTH = 200
 /** A report that was not taken before, with its lease. */
 interface Fresh {
   lease: LeaseRow
-  report: LeaseReport
+  report: Pick<LeaseReport, 'records'>
 }
 
 /**
@@ -57,7 +57,7 @@ export async function takeReports(
     })
     const fresh = found.filter(({ lease, report }) => report.seq > lease.seq)
     const written = found.map((one) => ({ ...one, state: stateAfter(one), isFresh: fresh.includes(one) }))
-    if (workspaces.length > 0) await addSpending(tx, fresh)
+    await addSpending(tx, fresh)
     await updateModelLeases.run(tx, JSON.stringify(written.map(rowAfter)), LEASE_MS / 1000)
     if (workspaces.length > 0) await noteReached(tx, fresh)
     const going = new Set(written.filter(({ state }) => state === 'granted').map(({ lease }) => lease.id))
@@ -74,16 +74,31 @@ async function adopt(tx: Connection, proxy: string, leases: LeaseReport[], known
   return (await adoptModelLeases.run(tx, proxy, JSON.stringify(named))).rows
 }
 
-/** A lease ends with its day, if it has expired, or once its proxy learns that it was recalled. */
-function stateAfter({ lease, report }: Fresh): LeaseRow['state'] {
-  if (lease.state === 'settled' || (report.done && report.seq > lease.seq)) return 'settled'
+interface Reported {
+  lease: LeaseRow
+  report: LeaseReport
+}
+
+/**
+ * A lease ends with its day, if it has expired, or once its proxy learns that it was recalled. A report about one that
+ * was charged as lost continues it.
+ */
+function stateAfter({ lease, report }: Reported): LeaseRow['state'] {
+  const isFresh = report.seq > lease.seq
+  if (lease.state === 'settled' && !(isFresh && hasOpen(lease))) return 'settled'
+  if (report.done && isFresh) return 'settled'
   return lease.state === 'granted' && lease.isLive && lease.isToday ? 'granted' : 'ended'
 }
 
-function rowAfter({ lease, report, state, isFresh }: Fresh & { state: LeaseRow['state']; isFresh: boolean }) {
+function rowAfter({
+  lease,
+  report,
+  state,
+  isFresh,
+}: Reported & { state: LeaseRow['state']; isFresh: boolean }) {
   const { id, usd, tokens, openUsd, openTokens, seq } = lease
-  if (state === 'settled') return { id, state, seq: Math.max(seq, report.seq), ...NOTHING }
   if (!isFresh) return { id, state, seq, usd, tokens, openUsd, openTokens }
+  if (state === 'settled') return { id, state, seq: report.seq, ...NOTHING }
   const open = { openUsd: toUsd(report.open.usd), openTokens: String(report.open.tokens) }
   // The proxy knows since its last report that it may spend nothing more.
   const isOver = lease.state === 'ended' || !lease.isLive
@@ -93,7 +108,7 @@ function rowAfter({ lease, report, state, isFresh }: Fresh & { state: LeaseRow['
 const NOTHING = { usd: '0', tokens: '0', openUsd: '0', openTokens: '0' }
 
 function leftOf(lease: LeaseRow, records: readonly UsageRecord[]) {
-  const spent = sumOf(records)
+  const spent = sumOf(records.map((record) => [record, 1]))
   const rest = (amount: bigint) => (amount > 0n ? amount : 0n)
   return {
     usd: toUsd(rest(toPicodollars(lease.usd) - spent.usd)),
@@ -101,19 +116,40 @@ function leftOf(lease: LeaseRow, records: readonly UsageRecord[]) {
   }
 }
 
-function sumOf(records: readonly UsageRecord[]) {
+/** A record, and -1 if it is taken back. */
+type Signed = readonly [record: UsageRecord, sign: 1 | -1]
+
+function sumOf(records: readonly Signed[]) {
   const sum = { usd: 0n, tokens: 0n }
-  for (const { usd, input, output } of records) {
-    sum.usd += BigInt(usd)
-    sum.tokens += BigInt(input) + BigInt(output)
+  for (const [{ usd, input, output }, sign] of records) {
+    sum.usd += BigInt(sign) * BigInt(usd)
+    sum.tokens += BigInt(sign) * (BigInt(input) + BigInt(output))
   }
   return sum
 }
 
-async function addSpending(tx: Connection, fresh: readonly Fresh[]): Promise<void> {
+/** What a lease still holds. If it is settled, that was charged, because its proxy had died. */
+export const hasOpen = ({ openUsd, openTokens }: LeaseRow) =>
+  toPicodollars(openUsd) > 0n || BigInt(openTokens) > 0n
+
+/** The record of what a dead proxy may have spent: an unknown number of calls, at most. */
+export const lostRecord = ({ openUsd, openTokens }: LeaseRow): UsageRecord => ({
+  ...{ provider: 'unknown', model: '', session: '', usd: Number(toPicodollars(openUsd)) },
+  ...{ input: Number(openTokens), output: 0, cachedInput: 0, cacheWrite: 0, reasoning: 0 },
+  ...{ estimated: true, status: 499, firstByteMs: 0, totalMs: 0 },
+})
+
+/** The records of a report, and what it takes back because it was charged as lost. */
+function signedRecords({ lease, report }: Fresh): Signed[] {
+  const records = report.records.map((record): Signed => [record, 1])
+  return lease.state === 'settled' && hasOpen(lease) ? [...records, [lostRecord(lease), -1]] : records
+}
+
+/** Adds reports to the spending. */
+export async function addSpending(tx: Connection, fresh: readonly Fresh[]): Promise<void> {
   const sums = new Map<string, ReturnType<typeof emptyRow>>()
   for (const { lease, report } of fresh)
-    for (const record of report.records) {
+    for (const [record, sign] of signedRecords({ lease, report })) {
       const [model, session] = [record.model, record.session].map((text) =>
         storableText(text).slice(0, NAME_LENGTH).toWellFormed(),
       ) as [string, string]
@@ -121,10 +157,14 @@ async function addSpending(tx: Connection, fresh: readonly Fresh[]): Promise<voi
       const key = JSON.stringify([lease.agentId, lease.day, provider, model, session])
       const row = sums.get(key) ?? emptyRow(lease, { provider, model, session })
       sums.set(key, row)
-      addRecord(row, record)
+      addRecord(row, record, sign)
     }
   if (sums.size === 0) return
-  const rows = [...sums.values()].map(({ usd, ...row }) => ({ ...row, usd: toUsd(usd) }))
+  const rows = [...sums.values()].map(({ usd, estimated_usd, ...row }) => ({
+    ...row,
+    usd: toUsd(usd),
+    estimated_usd: toUsd(estimated_usd),
+  }))
   await addModelSpending.run(tx, JSON.stringify(rows))
 }
 
@@ -134,23 +174,28 @@ const emptyRow = (
 ) => ({
   ...{ workspace_id: workspaceId, agent_id: agentId, day, ...of, requests: 0, errors: 0, usd: 0n },
   ...{ input: 0, output: 0, cached_input: 0, cache_write: 0, reasoning: 0, first_byte_ms: 0, total_ms: 0 },
+  ...{ estimated: 0, estimated_usd: 0n },
 })
 
-function addRecord(row: ReturnType<typeof emptyRow>, record: UsageRecord): void {
-  row.requests++
-  if (record.status >= 400) row.errors++
-  row.usd += BigInt(record.usd)
-  row.input += record.input
-  row.output += record.output
-  row.cached_input += record.cachedInput
-  row.cache_write += record.cacheWrite
-  row.reasoning += record.reasoning
-  row.first_byte_ms += Math.round(record.firstByteMs)
-  row.total_ms += Math.round(record.totalMs)
+function addRecord(row: ReturnType<typeof emptyRow>, record: UsageRecord, sign: 1 | -1): void {
+  const usd = BigInt(sign) * BigInt(record.usd)
+  row.requests += sign
+  if (record.status >= 400) row.errors += sign
+  row.usd += usd
+  row.input += sign * record.input
+  row.output += sign * record.output
+  row.cached_input += sign * record.cachedInput
+  row.cache_write += sign * record.cacheWrite
+  row.reasoning += sign * record.reasoning
+  row.first_byte_ms += sign * Math.round(record.firstByteMs)
+  row.total_ms += sign * Math.round(record.totalMs)
+  if (!record.estimated) return
+  row.estimated += sign
+  row.estimated_usd += usd
 }
 
 /** Writes an event for each percent of a limit that these reports have passed. */
-async function noteReached(tx: Connection, fresh: readonly Fresh[]): Promise<void> {
+export async function noteReached(tx: Connection, fresh: readonly Fresh[]): Promise<void> {
   const spending = fresh.filter(({ report }) => report.records.length > 0)
   const of = (name: 'workspaceId' | 'agentId') => [...new Set(spending.map(({ lease }) => lease[name]))]
   const { rows } = await readModelLimits.run(tx, of('workspaceId'), of('agentId'))
@@ -159,7 +204,7 @@ async function noteReached(tx: Connection, fresh: readonly Fresh[]): Promise<voi
     tx,
     limits.flatMap((limit) => {
       const now = spending.filter(({ lease }) => countsFor(limit, lease))
-      const added = sumOf(now.flatMap(({ report }) => report.records))[limit.unit]
+      const added = sumOf(now.flatMap(signedRecords))[limit.unit]
       const before = { limit: limit.limit, spent: limit.spent - added }
       return percentsPassed(limit, before).map((percent) => ({ limit, percent }))
     }),

@@ -16,12 +16,12 @@ import {
   type ModelProvider,
   OPERATOR_PROVIDER,
 } from '../model-providers.ts'
-import { type OwnPrice, readOwnPrices } from './own-prices.ts'
+import type { OwnPrice, OwnPrices } from './own-prices.ts'
 import { pricesAt } from './prices.ts'
 import { PAUSED } from './refusals.ts'
 
 type ModelAgent = Row<typeof findModelAgents.definition.columns>
-type Services = Pick<Core, 'config' | 'pool' | 'prisma' | 'encryption' | 'log'>
+type Services = Pick<Core, 'config' | 'pool' | 'prisma' | 'encryption' | 'log'> & { prices: OwnPrices }
 
 const SECRET_NAMES = MODEL_PROVIDERS.flatMap(({ secrets }) => secrets)
 const FREE: Price = { input: 0, output: 0 }
@@ -37,6 +37,7 @@ export class Sessions {
   readonly #services: Services
   /** The operator's model, and its fallback. */
   readonly #operators: Provider[]
+  #common: (Common & { own: readonly OwnPrice[] }) | undefined
 
   constructor(services: Services) {
     this.#services = services
@@ -96,9 +97,12 @@ export class Sessions {
   }
 
   async #readCommon(): Promise<Common> {
-    const own = await readOwnPrices(this.#services.prisma)
-    const prices = this.#pricesOf(own)
-    return { prices, version: hash([prices, this.#operators]) }
+    const own = await this.#services.prices.read()
+    if (this.#common?.own !== own) {
+      const prices = this.#pricesOf(own)
+      this.#common = { own, prices, version: hash([prices, this.#operators]) }
+    }
+    return this.#common
   }
 
   /** The operator's prices replace listed ones. */

@@ -44,6 +44,9 @@ const sums = {
   requests: like(12),
   errors: like(1).describe('Requests that did not succeed.'),
   latencyMs: z.object({ firstByte: like(420), total: like(2310) }).describe('Means.'),
+  estimated: z
+    .object({ requests: like(1), usd: like('0.0031') })
+    .describe('The part whose tokens Berth estimated, because the provider reported none.'),
 }
 const row = z.object({
   day: like('2026-11-23').optional(),

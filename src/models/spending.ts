@@ -24,6 +24,8 @@ const SUMS = [
   'usd',
   'first_byte_ms',
   'total_ms',
+  'estimated',
+  'estimated_usd',
 ]
 
 type Row = Record<string, string>
@@ -78,6 +80,10 @@ function sumsOf(row: Row) {
     requests: number('requests'),
     errors: number('errors'),
     latencyMs: { firstByte: mean('first_byte_ms'), total: mean('total_ms') },
+    estimated: {
+      requests: number('estimated'),
+      usd: toUsd(toPicodollars(row.estimated_usd ?? '0')),
+    },
   }
 }
 

@@ -9,6 +9,7 @@ import { forgetOldCounts } from '../../src/files/analytics/request-counts.ts'
 import { startDiskWatch } from '../../src/health/disk-events.ts'
 import { blocksFolder } from '../../src/lib/disk.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
+import { chargeLost } from '../../src/models/lost.ts'
 import { forgetOldOperations } from '../../src/operations/operation-store.ts'
 import { isOwn } from '../../src/storage/open.ts'
 import type { Storage } from '../../src/storage/port.ts'
@@ -32,6 +33,8 @@ const ENGINES_MS = 3_600_000
 const INDEXES_MS = 3_600_000
 /** Interval of the check for deliveries that are due for a retry. */
 const WEBHOOKS_MS = 1000
+/** Interval of the search for calls of models that a killed agent proxy has not reported. */
+const LOST_CALLS_MS = 15_000
 /** Interval of the query for due domains. Each domain is looked up at most once a minute. */
 const DOMAINS_MS = 10_000
 
@@ -65,6 +68,7 @@ export function startLoops(
     }),
     startDiskWatch(pool, disks, log),
     startLoop('webhooks', WEBHOOKS_MS, log, () => enqueueDueRounds(pool)),
+    startLoop('lost model calls', LOST_CALLS_MS, log, (signal) => chargeLost(pool, signal)),
     startLoop('domains', DOMAINS_MS, log, (signal) => verifyPendingDomains({ pool, ownership }, log, signal)),
     ...Object.values(storages).flatMap((storage) => startStorageLoops(base, storage)),
   ]

@@ -340,3 +340,8 @@ export type ModelLease = Prisma.ModelLeaseModel
  * workspace never shrink.
  */
 export type ModelSpending = Prisma.ModelSpendingModel
+/**
+ * Model ModelDay
+ * What an agent has spent on a day in UTC, with which budgets are compared. Triggers of `model_spending` sum it.
+ */
+export type ModelDay = Prisma.ModelDayModel

@@ -635,4 +635,14 @@ export const ModelSpending = {
   usd: 'numeric',
   firstByteMs: 'int8',
   totalMs: 'int8',
+  estimated: 'int8',
+  estimatedUsd: 'numeric',
+} as const
+
+export const ModelDay = {
+  workspaceId: 'uuid',
+  day: 'date',
+  agentId: 'uuid',
+  usd: 'numeric',
+  tokens: 'int8',
 } as const

@@ -81,16 +81,18 @@ export const readModelLimits = statement({
     requestsPerMinute: 'int4?',
     /** Requests granted in the current minute. */
     minuteRequests: 'int4',
+    updatedAt: 'timestamptz?',
     at: 'timestamptz',
   },
   text: `SELECT w.id AS "workspaceId", NULL::uuid AS "agentId", 'plan' AS scope, NULL AS "usdPerDay",
       p.model_usd_per_month::text AS "usdPerMonth", NULL AS "tokensPerDay",
       p.model_tokens_per_month::text AS "tokensPerMonth", NULL::integer AS "requestsPerMinute", 0 AS "minuteRequests",
-      now() AS at
+      NULL::timestamptz AS "updatedAt", now() AS at
     FROM workspace w JOIN plan p ON p.name = w.plan WHERE w.id = ANY ($1)
     UNION ALL SELECT workspace_id, agent_id, CASE WHEN agent_id IS NULL THEN 'workspace' ELSE 'agent' END,
       usd_per_day::text, usd_per_month::text, tokens_per_day::text, tokens_per_month::text, requests_per_minute,
-      CASE WHEN minute = date_trunc('minute', now()) THEN minute_requests ELSE 0 END, now()
+      CASE WHEN minute = date_trunc('minute', now()) THEN minute_requests ELSE 0 END, updated_at,
+      now()
     FROM model_budget WHERE workspace_id = ANY ($1) AND (agent_id IS NULL OR agent_id = ANY ($2))`,
 })
 export type LimitsRow = Row<typeof readModelLimits.definition.columns>
@@ -137,9 +139,9 @@ export const readModelUse = statement({
     monthIdleTokens: 'text',
   },
   text: `WITH used AS (
-      SELECT workspace_id, agent_id, day = ${TODAY} AS today, usd, input + output AS tokens, 0 AS held_usd,
-        0::bigint AS held_tokens, 0 AS idle_usd, 0::bigint AS idle_tokens
-      FROM model_spending WHERE workspace_id = ANY ($1) AND day >= ${MONTH}
+      SELECT workspace_id, agent_id, day = ${TODAY} AS today, usd, tokens, 0 AS held_usd, 0::bigint AS held_tokens,
+        0 AS idle_usd, 0::bigint AS idle_tokens
+      FROM model_day WHERE workspace_id = ANY ($1) AND day >= ${MONTH}
       UNION ALL SELECT workspace_id, agent_id, day = ${TODAY}, 0, 0, ${held('usd')}, ${held('tokens')},
         ${held('usd')} - open_usd, ${held('tokens')} - open_tokens
       FROM model_lease WHERE workspace_id = ANY ($1) AND state <> 'settled' AND day >= ${MONTH})
@@ -210,6 +212,15 @@ export const adoptModelLeases = statement({
     ON CONFLICT DO NOTHING RETURNING id, workspace_id AS "workspaceId"`,
 })
 
+/** Leases that have ended `$1` seconds ago without a last report, at most `$2`. */
+export const findLostLeases = statement({
+  name: 'model-lease-lost',
+  parameters: ['float8', 'int8'],
+  columns: { id: 'uuid', workspaceId: 'uuid' },
+  text: `SELECT id, workspace_id AS "workspaceId" FROM model_lease
+    WHERE state <> 'settled' AND expires_at < now() - make_interval(secs => $1) ORDER BY id LIMIT $2`,
+})
+
 /** Locks the leases `$1`, and reads them. */
 export const lockModelLeases = statement({
   name: 'model-lease-lock',
@@ -266,6 +277,8 @@ const SUMS = [
   ['usd', 'numeric'],
   ['first_byte_ms', 'bigint'],
   ['total_ms', 'bigint'],
+  ['estimated', 'bigint'],
+  ['estimated_usd', 'numeric'],
 ] as const
 const SUM_NAMES = SUMS.map(([name]) => name)
 

@@ -223,18 +223,24 @@ describe('spending', () => {
   it('spending is grouped as asked, as JSON and CSV, and outlives its agent', async () => {
     const { api, agent, key, grant, sync } = await withAgent()
     const { lease } = (await grant(1)).body
-    await sync([spendAll(lease.id, key, 0.25)])
+    const report = spendAll(lease.id, key, 0.25)
+    const records = report.records.map((record) => ({ ...record, estimated: true }))
+    await sync([{ ...report, records }])
     await context.sql('UPDATE agent SET deleted_at = now() WHERE id = $1', [agent.id])
     const { body } = await api.get('/v0/spending', { groupBy: 'agent,model' })
     const sums = {
       usd: '0.25',
       tokens: { input: 7, output: 3, cachedInput: 0, cacheWrite: 0, reasoning: 0 },
       ...{ requests: 1, errors: 0, latencyMs: { firstByte: 10, total: 20 } },
+      estimated: { requests: 1, usd: '0.25' },
     }
     const of = { agentId: agent.agentId, provider: 'openai', model: 'm' }
     assert.deepEqual(body.data, { rows: [{ ...of, ...sums }], total: sums })
     const csv = await api.get('/v0/spending', { groupBy: 'session', format: 'csv' })
-    assert.match(String(csv.body), /^session,requests,.*\r\n"'=HYPERLINK\(""x""\)",1,0,7,3,0,0,0,0.25/)
+    assert.match(
+      String(csv.body),
+      /^session,requests,.*,estimated,estimated_usd\r\n"'=HYPERLINK\(""x""\)",1,0,7,3,0,0,0,0.25,10,20,1,0.25\r/,
+    )
     const past = await api.get('/v0/spending', { to: '2020-01-01', from: '2020-01-01' })
     assert.deepEqual([past.body.data.rows, past.body.data.total.requests], [[], 0])
   })

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { loadConfig } from '../../../src/config.ts'
+import { Notifications } from '../../../src/db/notifications.ts'
 import { createPrisma } from '../../../src/db/prisma.ts'
 import { Encryption } from '../../../src/lib/encryption.ts'
+import { OwnPrices } from '../../../src/models/own-prices.ts'
 import { Sessions } from '../../../src/models/sessions.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -13,14 +15,16 @@ import { startModelGateway, VIRTUAL_KEY } from '../../support/model-gateway.ts'
 import { freePort } from '../../support/processes.ts'
 
 const KEY = createHash('sha256').update(VIRTUAL_KEY).digest()
-const { pool, log, createWorkspace } = await useDatabase()
+const { url, pool, log, createWorkspace } = await useDatabase()
 const workspaceId = await createWorkspace()
 await insertAgentRow(pool, { workspaceId, modelKeyHash: KEY })
 
 /** The session of an agent whose operator has set these. */
 async function sessionWith(settings: Record<string, string>) {
   const encryption = new Encryption('s'.repeat(32))
-  const services = { config: loadConfig(settings), pool, prisma: createPrisma(pool), encryption, log }
+  const prisma = createPrisma(pool)
+  const prices = new OwnPrices({ prisma, notifications: new Notifications(url, log) })
+  const services = { config: loadConfig(settings), pool, prisma, encryption, log, prices }
   const session = await new Sessions(services).find(KEY.toString('hex'))
   assert.ok(session)
   return session

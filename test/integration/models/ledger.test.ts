@@ -148,6 +148,45 @@ describe('a report of a lease', () => {
     assert.deepEqual(await ledger.totals(workspaceId), [0.25, 0.7])
   })
 
+  it('the calls of a dead proxy are charged as estimated, until a late report says what they cost', async () => {
+    const { key, id: agent, workspaceId } = await ledger.createAgent({ agent: { usd_per_month: '0.6' } })
+    const { id } = leaseOf(await ledger.grant(key, { usd: 0.3 * USD, tokens: 10 }))
+    const open = { usd: 0.1 * USD, tokens: 10 }
+    await ledger.report({ id, key, records: [usage(0.2)], open })
+    await ledger.chargeLost()
+    assert.deepEqual(await ledger.totals(workspaceId), [0.2, 0.13])
+    await expire(id)
+    for (let times = 0; times < 2; times++) await ledger.chargeLost()
+    assert.deepEqual(await ledger.totals(workspaceId), [0.3, 0])
+    const lost = () =>
+      ledger.run(
+        `SELECT requests, errors, input, usd::float8, estimated, estimated_usd::float8 FROM model_spending
+         WHERE agent_id = $1 AND provider = 'unknown'`,
+        agent,
+      )
+    const sums = { requests: '1', errors: '1', input: '10', usd: 0.1, estimated: '1', estimated_usd: 0.1 }
+    assert.deepEqual(await lost(), [sums])
+    const days = await ledger.run('SELECT usd::float8, tokens FROM model_day WHERE agent_id = $1', agent)
+    assert.deepEqual(days, [{ usd: 0.3, tokens: '10' }])
+    const events = await ledger.run(
+      `SELECT data ->> 'percent' AS percent FROM event_pending
+       WHERE workspace_id = $1 AND type = 'model.budget.reached'`,
+      workspaceId,
+    )
+    assert.deepEqual(events, [{ percent: '50' }])
+    // A repeat of the last report changes nothing; the journal's keeps the amount open.
+    await ledger.report({ id, key, records: [usage(0.2)], open })
+    assert.deepEqual(await ledger.totals(workspaceId), [0.3, 0])
+    assert.deepEqual(await ledger.report({ id, key, seq: 2, open: { usd: 0.04 * USD, tokens: 0 } }), [id])
+    assert.deepEqual(await ledger.totals(workspaceId), [0.2, 0.04])
+    await ledger.chargeLost()
+    assert.deepEqual(await ledger.totals(workspaceId), [0.24, 0])
+    await ledger.report({ id, key, seq: 3, records: [usage(0.01)], done: true })
+    assert.deepEqual(await ledger.totals(workspaceId), [0.21, 0])
+    const zero = { requests: '0', errors: '0', input: '0', usd: 0, estimated: '0', estimated_usd: 0 }
+    assert.deepEqual(await lost(), [zero])
+  })
+
   it('a proxy that dies before its first report has spent what its request needed', async () => {
     const { key, workspaceId } = await ledger.createAgent({ agent: { usd_per_month: '1' } })
     const { id } = leaseOf(await ledger.grant(key, { usd: 0.5 * USD }))
@@ -210,6 +249,7 @@ describe('a report of a lease', () => {
         output: '4',
         usd: '0.30',
       },
+      ...{ estimated: '0', estimated_usd: '0.00' },
       ...{ cached_input: '6', cache_write: '2', reasoning: '2', first_byte_ms: '20', total_ms: '40' },
     })
     assert.equal(session?.length, 200)
@@ -266,6 +306,7 @@ describe('a report of a lease', () => {
 })
 
 describe('random sequences', () => {
+  const NO_AMOUNTS = { usd: 0, tokens: 0 }
   /** Numbers below a limit, the same in each run. */
   const numbers = (seed: number) => (below: number) => {
     seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
@@ -278,8 +319,9 @@ describe('random sequences', () => {
       const limit = 3
       const first = await ledger.createAgent({ workspace: { usd_per_month: `${limit}` } })
       const agents = [first, await ledger.createAgent({ agent: { usd_per_day: '1' } }, first)]
-      const leases: { id: string; key: string; seq: number; left: number; open: number; isEnded: boolean }[] =
-        []
+      type Held = { id: string; key: string; seq: number; left: number; open: number; isEnded: boolean }
+      const leases: Held[] = []
+      const dead: Held[] = []
       const step = async () => {
         const { key } = agents[next(2)] ?? first
         const need = 1 + next(40)
@@ -292,7 +334,13 @@ describe('random sequences', () => {
           leases.push({ id, key, seq: 0, left: usd - need * cent, open: need * cent, isEnded: false })
         } else if (action === 9) {
           await expire(lease.id)
-          leases.splice(leases.indexOf(lease), 1)
+          dead.push(...leases.splice(leases.indexOf(lease), 1))
+          if (next(2)) await ledger.chargeLost()
+        } else if (action === 8 && dead.length > 0) {
+          // It only seemed to be dead: its calls were within what they had reserved.
+          const [late] = dead.splice(next(dead.length), 1) as [Held]
+          const records = [usage(next(late.open + 1) / USD)]
+          await ledger.report({ ...late, seq: late.seq + 1, records, open: NO_AMOUNTS, done: true })
         } else {
           // The request in flight ends below its reservation, and another request takes from the rest.
           const cost = next(lease.open + 1)

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { uuidv7 } from 'uuidv7'
 import type { GrantAnswer, Lease, LeaseReport, UsageRecord } from '../../../src/agent-proxy/model/protocol.ts'
 import { Ledger } from '../../../src/models/ledger.ts'
+import { chargeLost } from '../../../src/models/lost.ts'
 import { takeReports } from '../../../src/models/reports.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase } from '../../support/database.ts'
@@ -53,6 +54,8 @@ export async function openLedger() {
           ...lease,
         })),
       }),
+    /** Charges what leases hold that have ended. */
+    chargeLost: () => chargeLost(pool, new AbortController().signal, 0),
     /** Dollars spent by a workspace, and held by its leases. */
     async totals(workspaceId: string): Promise<[spent: number, held: number]> {
       const [row] = await run(

@@ -450,7 +450,8 @@ export const ModelName = {
   ModelPrice: 'ModelPrice',
   ModelBudget: 'ModelBudget',
   ModelLease: 'ModelLease',
-  ModelSpending: 'ModelSpending'
+  ModelSpending: 'ModelSpending',
+  ModelDay: 'ModelDay'
 } as const
 
 export type ModelName = (typeof ModelName)[keyof typeof ModelName]
@@ -466,7 +467,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "modelLease" | "modelSpending"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -4466,6 +4467,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    ModelDay: {
+      payload: Prisma.$ModelDayPayload<ExtArgs>
+      fields: Prisma.ModelDayFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.ModelDayFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.ModelDayFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        findFirst: {
+          args: Prisma.ModelDayFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.ModelDayFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        findMany: {
+          args: Prisma.ModelDayFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>[]
+        }
+        create: {
+          args: Prisma.ModelDayCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        createMany: {
+          args: Prisma.ModelDayCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.ModelDayCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>[]
+        }
+        delete: {
+          args: Prisma.ModelDayDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        update: {
+          args: Prisma.ModelDayUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        deleteMany: {
+          args: Prisma.ModelDayDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.ModelDayUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.ModelDayUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>[]
+        }
+        upsert: {
+          args: Prisma.ModelDayUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$ModelDayPayload>
+        }
+        aggregate: {
+          args: Prisma.ModelDayAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateModelDay>
+        }
+        groupBy: {
+          args: Prisma.ModelDayGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelDayGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.ModelDayCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.ModelDayCountAggregateOutputType> | number
+        }
+      }
+    }
   }
 } & {
   other: {
@@ -5298,10 +5373,23 @@ export const ModelSpendingScalarFieldEnum = {
   reasoning: 'reasoning',
   usd: 'usd',
   firstByteMs: 'firstByteMs',
-  totalMs: 'totalMs'
+  totalMs: 'totalMs',
+  estimated: 'estimated',
+  estimatedUsd: 'estimatedUsd'
 } as const
 
 export type ModelSpendingScalarFieldEnum = (typeof ModelSpendingScalarFieldEnum)[keyof typeof ModelSpendingScalarFieldEnum]
+
+
+export const ModelDayScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  day: 'day',
+  agentId: 'agentId',
+  usd: 'usd',
+  tokens: 'tokens'
+} as const
+
+export type ModelDayScalarFieldEnum = (typeof ModelDayScalarFieldEnum)[keyof typeof ModelDayScalarFieldEnum]
 
 
 export const SortOrder = {
@@ -5681,6 +5769,7 @@ export type GlobalOmitConfig = {
   modelBudget?: Prisma.ModelBudgetOmit
   modelLease?: Prisma.ModelLeaseOmit
   modelSpending?: Prisma.ModelSpendingOmit
+  modelDay?: Prisma.ModelDayOmit
 }
 
 /* Types for Logging */

@@ -104,7 +104,8 @@ export const ModelName = {
   ModelPrice: 'ModelPrice',
   ModelBudget: 'ModelBudget',
   ModelLease: 'ModelLease',
-  ModelSpending: 'ModelSpending'
+  ModelSpending: 'ModelSpending',
+  ModelDay: 'ModelDay'
 } as const
 
 export type ModelName = (typeof ModelName)[keyof typeof ModelName]
@@ -916,10 +917,23 @@ export const ModelSpendingScalarFieldEnum = {
   reasoning: 'reasoning',
   usd: 'usd',
   firstByteMs: 'firstByteMs',
-  totalMs: 'totalMs'
+  totalMs: 'totalMs',
+  estimated: 'estimated',
+  estimatedUsd: 'estimatedUsd'
 } as const
 
 export type ModelSpendingScalarFieldEnum = (typeof ModelSpendingScalarFieldEnum)[keyof typeof ModelSpendingScalarFieldEnum]
+
+
+export const ModelDayScalarFieldEnum = {
+  workspaceId: 'workspaceId',
+  day: 'day',
+  agentId: 'agentId',
+  usd: 'usd',
+  tokens: 'tokens'
+} as const
+
+export type ModelDayScalarFieldEnum = (typeof ModelDayScalarFieldEnum)[keyof typeof ModelDayScalarFieldEnum]
 
 
 export const SortOrder = {

@@ -38,6 +38,8 @@ export type ModelSpendingAvgAggregateOutputType = {
   usd: runtime.Decimal | null
   firstByteMs: number | null
   totalMs: number | null
+  estimated: number | null
+  estimatedUsd: runtime.Decimal | null
 }
 
 export type ModelSpendingSumAggregateOutputType = {
@@ -51,6 +53,8 @@ export type ModelSpendingSumAggregateOutputType = {
   usd: runtime.Decimal | null
   firstByteMs: bigint | null
   totalMs: bigint | null
+  estimated: bigint | null
+  estimatedUsd: runtime.Decimal | null
 }
 
 export type ModelSpendingMinAggregateOutputType = {
@@ -70,6 +74,8 @@ export type ModelSpendingMinAggregateOutputType = {
   usd: runtime.Decimal | null
   firstByteMs: bigint | null
   totalMs: bigint | null
+  estimated: bigint | null
+  estimatedUsd: runtime.Decimal | null
 }
 
 export type ModelSpendingMaxAggregateOutputType = {
@@ -89,6 +95,8 @@ export type ModelSpendingMaxAggregateOutputType = {
   usd: runtime.Decimal | null
   firstByteMs: bigint | null
   totalMs: bigint | null
+  estimated: bigint | null
+  estimatedUsd: runtime.Decimal | null
 }
 
 export type ModelSpendingCountAggregateOutputType = {
@@ -108,6 +116,8 @@ export type ModelSpendingCountAggregateOutputType = {
   usd: number
   firstByteMs: number
   totalMs: number
+  estimated: number
+  estimatedUsd: number
   _all: number
 }
 
@@ -123,6 +133,8 @@ export type ModelSpendingAvgAggregateInputType = {
   usd?: true
   firstByteMs?: true
   totalMs?: true
+  estimated?: true
+  estimatedUsd?: true
 }
 
 export type ModelSpendingSumAggregateInputType = {
@@ -136,6 +148,8 @@ export type ModelSpendingSumAggregateInputType = {
   usd?: true
   firstByteMs?: true
   totalMs?: true
+  estimated?: true
+  estimatedUsd?: true
 }
 
 export type ModelSpendingMinAggregateInputType = {
@@ -155,6 +169,8 @@ export type ModelSpendingMinAggregateInputType = {
   usd?: true
   firstByteMs?: true
   totalMs?: true
+  estimated?: true
+  estimatedUsd?: true
 }
 
 export type ModelSpendingMaxAggregateInputType = {
@@ -174,6 +190,8 @@ export type ModelSpendingMaxAggregateInputType = {
   usd?: true
   firstByteMs?: true
   totalMs?: true
+  estimated?: true
+  estimatedUsd?: true
 }
 
 export type ModelSpendingCountAggregateInputType = {
@@ -193,6 +211,8 @@ export type ModelSpendingCountAggregateInputType = {
   usd?: true
   firstByteMs?: true
   totalMs?: true
+  estimated?: true
+  estimatedUsd?: true
   _all?: true
 }
 
@@ -299,6 +319,8 @@ export type ModelSpendingGroupByOutputType = {
   usd: runtime.Decimal
   firstByteMs: bigint
   totalMs: bigint
+  estimated: bigint
+  estimatedUsd: runtime.Decimal
   _count: ModelSpendingCountAggregateOutputType | null
   _avg: ModelSpendingAvgAggregateOutputType | null
   _sum: ModelSpendingSumAggregateOutputType | null
@@ -341,6 +363,8 @@ export type ModelSpendingWhereInput = {
   usd?: Prisma.DecimalFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
   totalMs?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
+  estimated?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
+  estimatedUsd?: Prisma.DecimalFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingOrderByWithRelationInput = {
@@ -360,6 +384,8 @@ export type ModelSpendingOrderByWithRelationInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 export type ModelSpendingWhereUniqueInput = Prisma.AtLeast<{
@@ -383,6 +409,8 @@ export type ModelSpendingWhereUniqueInput = Prisma.AtLeast<{
   usd?: Prisma.DecimalFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
   totalMs?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
+  estimated?: Prisma.BigIntFilter<"ModelSpending"> | bigint | number
+  estimatedUsd?: Prisma.DecimalFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
 }, "workspaceId_agentId_day_provider_model_session">
 
 export type ModelSpendingOrderByWithAggregationInput = {
@@ -402,6 +430,8 @@ export type ModelSpendingOrderByWithAggregationInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
   _count?: Prisma.ModelSpendingCountOrderByAggregateInput
   _avg?: Prisma.ModelSpendingAvgOrderByAggregateInput
   _max?: Prisma.ModelSpendingMaxOrderByAggregateInput
@@ -429,6 +459,8 @@ export type ModelSpendingScalarWhereWithAggregatesInput = {
   usd?: Prisma.DecimalWithAggregatesFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntWithAggregatesFilter<"ModelSpending"> | bigint | number
   totalMs?: Prisma.BigIntWithAggregatesFilter<"ModelSpending"> | bigint | number
+  estimated?: Prisma.BigIntWithAggregatesFilter<"ModelSpending"> | bigint | number
+  estimatedUsd?: Prisma.DecimalWithAggregatesFilter<"ModelSpending"> | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingCreateInput = {
@@ -448,6 +480,8 @@ export type ModelSpendingCreateInput = {
   usd: runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs: bigint | number
   totalMs: bigint | number
+  estimated?: bigint | number
+  estimatedUsd?: runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingUncheckedCreateInput = {
@@ -467,6 +501,8 @@ export type ModelSpendingUncheckedCreateInput = {
   usd: runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs: bigint | number
   totalMs: bigint | number
+  estimated?: bigint | number
+  estimatedUsd?: runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingUpdateInput = {
@@ -486,6 +522,8 @@ export type ModelSpendingUpdateInput = {
   usd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
   totalMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimated?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimatedUsd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingUncheckedUpdateInput = {
@@ -505,6 +543,8 @@ export type ModelSpendingUncheckedUpdateInput = {
   usd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
   totalMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimated?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimatedUsd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingCreateManyInput = {
@@ -524,6 +564,8 @@ export type ModelSpendingCreateManyInput = {
   usd: runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs: bigint | number
   totalMs: bigint | number
+  estimated?: bigint | number
+  estimatedUsd?: runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingUpdateManyMutationInput = {
@@ -543,6 +585,8 @@ export type ModelSpendingUpdateManyMutationInput = {
   usd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
   totalMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimated?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimatedUsd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingUncheckedUpdateManyInput = {
@@ -562,6 +606,8 @@ export type ModelSpendingUncheckedUpdateManyInput = {
   usd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
   firstByteMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
   totalMs?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimated?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  estimatedUsd?: Prisma.DecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string
 }
 
 export type ModelSpendingWorkspaceIdAgentIdDayProviderModelSessionCompoundUniqueInput = {
@@ -590,6 +636,8 @@ export type ModelSpendingCountOrderByAggregateInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 export type ModelSpendingAvgOrderByAggregateInput = {
@@ -603,6 +651,8 @@ export type ModelSpendingAvgOrderByAggregateInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 export type ModelSpendingMaxOrderByAggregateInput = {
@@ -622,6 +672,8 @@ export type ModelSpendingMaxOrderByAggregateInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 export type ModelSpendingMinOrderByAggregateInput = {
@@ -641,6 +693,8 @@ export type ModelSpendingMinOrderByAggregateInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 export type ModelSpendingSumOrderByAggregateInput = {
@@ -654,6 +708,8 @@ export type ModelSpendingSumOrderByAggregateInput = {
   usd?: Prisma.SortOrder
   firstByteMs?: Prisma.SortOrder
   totalMs?: Prisma.SortOrder
+  estimated?: Prisma.SortOrder
+  estimatedUsd?: Prisma.SortOrder
 }
 
 
@@ -675,6 +731,8 @@ export type ModelSpendingSelect<ExtArgs extends runtime.Types.Extensions.Interna
   usd?: boolean
   firstByteMs?: boolean
   totalMs?: boolean
+  estimated?: boolean
+  estimatedUsd?: boolean
 }, ExtArgs["result"]["modelSpending"]>
 
 export type ModelSpendingSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -694,6 +752,8 @@ export type ModelSpendingSelectCreateManyAndReturn<ExtArgs extends runtime.Types
   usd?: boolean
   firstByteMs?: boolean
   totalMs?: boolean
+  estimated?: boolean
+  estimatedUsd?: boolean
 }, ExtArgs["result"]["modelSpending"]>
 
 export type ModelSpendingSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -713,6 +773,8 @@ export type ModelSpendingSelectUpdateManyAndReturn<ExtArgs extends runtime.Types
   usd?: boolean
   firstByteMs?: boolean
   totalMs?: boolean
+  estimated?: boolean
+  estimatedUsd?: boolean
 }, ExtArgs["result"]["modelSpending"]>
 
 export type ModelSpendingSelectScalar = {
@@ -732,9 +794,11 @@ export type ModelSpendingSelectScalar = {
   usd?: boolean
   firstByteMs?: boolean
   totalMs?: boolean
+  estimated?: boolean
+  estimatedUsd?: boolean
 }
 
-export type ModelSpendingOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"workspaceId" | "agentId" | "day" | "provider" | "model" | "session" | "requests" | "errors" | "input" | "output" | "cachedInput" | "cacheWrite" | "reasoning" | "usd" | "firstByteMs" | "totalMs", ExtArgs["result"]["modelSpending"]>
+export type ModelSpendingOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"workspaceId" | "agentId" | "day" | "provider" | "model" | "session" | "requests" | "errors" | "input" | "output" | "cachedInput" | "cacheWrite" | "reasoning" | "usd" | "firstByteMs" | "totalMs" | "estimated" | "estimatedUsd", ExtArgs["result"]["modelSpending"]>
 
 export type $ModelSpendingPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   name: "ModelSpending"
@@ -749,6 +813,9 @@ export type $ModelSpendingPayload<ExtArgs extends runtime.Types.Extensions.Inter
      */
     agentId: string
     day: Date
+    /**
+     * `unknown` for what a killed agent proxy may have spent.
+     */
     provider: string
     /**
      * Empty in the row of the models that are beyond the limit of rows for an agent and day.
@@ -774,6 +841,11 @@ export type $ModelSpendingPayload<ExtArgs extends runtime.Types.Extensions.Inter
      */
     firstByteMs: bigint
     totalMs: bigint
+    /**
+     * Requests whose tokens Berth estimated, and what these cost: the provider reported none, or its report is lost.
+     */
+    estimated: bigint
+    estimatedUsd: runtime.Decimal
   }, ExtArgs["result"]["modelSpending"]>
   composites: {}
 }
@@ -1213,6 +1285,8 @@ export interface ModelSpendingFieldRefs {
   readonly usd: Prisma.FieldRef<"ModelSpending", 'Decimal'>
   readonly firstByteMs: Prisma.FieldRef<"ModelSpending", 'BigInt'>
   readonly totalMs: Prisma.FieldRef<"ModelSpending", 'BigInt'>
+  readonly estimated: Prisma.FieldRef<"ModelSpending", 'BigInt'>
+  readonly estimatedUsd: Prisma.FieldRef<"ModelSpending", 'Decimal'>
 }
     
 
