@@ -34,7 +34,7 @@ export function endOf(period: Period, at: Date): Date {
   return new Date(period === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1))
 }
 
-/** What was used of a period's limit. */
+/** The amounts that count towards a limit. */
 export function usedOf(use: UseRow | undefined, period: Period, unit: Unit) {
   const used = (kind: '' | 'Held' | 'Idle') =>
     parse(unit, use?.[`${period}${kind}${capital(unit)}`] ?? UNUSED)

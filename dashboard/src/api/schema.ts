@@ -24792,6 +24792,10 @@ export interface operations {
                      *             "latencyMs": {
                      *               "firstByte": 420,
                      *               "total": 2310
+                     *             },
+                     *             "estimated": {
+                     *               "requests": 1,
+                     *               "usd": "0.0031"
                      *             }
                      *           }
                      *         ],
@@ -24809,6 +24813,10 @@ export interface operations {
                      *           "latencyMs": {
                      *             "firstByte": 420,
                      *             "total": 2310
+                     *           },
+                     *           "estimated": {
+                     *             "requests": 1,
+                     *             "usd": "0.0031"
                      *           }
                      *         }
                      *       }
@@ -24843,6 +24851,11 @@ export interface operations {
                                     firstByte: number;
                                     total: number;
                                 };
+                                /** @description The part whose tokens Berth estimated, because the provider reported none. */
+                                estimated: {
+                                    requests: number;
+                                    usd: string;
+                                };
                             }[];
                             total: {
                                 /** @description US dollars. */
@@ -24863,6 +24876,11 @@ export interface operations {
                                 latencyMs: {
                                     firstByte: number;
                                     total: number;
+                                };
+                                /** @description The part whose tokens Berth estimated, because the provider reported none. */
+                                estimated: {
+                                    requests: number;
+                                    usd: string;
                                 };
                             };
                         };
@@ -24938,6 +24956,10 @@ export interface operations {
                      *             "latencyMs": {
                      *               "firstByte": 420,
                      *               "total": 2310
+                     *             },
+                     *             "estimated": {
+                     *               "requests": 1,
+                     *               "usd": "0.0031"
                      *             }
                      *           }
                      *         ],
@@ -24955,6 +24977,10 @@ export interface operations {
                      *           "latencyMs": {
                      *             "firstByte": 420,
                      *             "total": 2310
+                     *           },
+                     *           "estimated": {
+                     *             "requests": 1,
+                     *             "usd": "0.0031"
                      *           }
                      *         }
                      *       }
@@ -24989,6 +25015,11 @@ export interface operations {
                                     firstByte: number;
                                     total: number;
                                 };
+                                /** @description The part whose tokens Berth estimated, because the provider reported none. */
+                                estimated: {
+                                    requests: number;
+                                    usd: string;
+                                };
                             }[];
                             total: {
                                 /** @description US dollars. */
@@ -25009,6 +25040,11 @@ export interface operations {
                                 latencyMs: {
                                     firstByte: number;
                                     total: number;
+                                };
+                                /** @description The part whose tokens Berth estimated, because the provider reported none. */
+                                estimated: {
+                                    requests: number;
+                                    usd: string;
                                 };
                             };
                         };
