@@ -225,7 +225,10 @@ export class ModelGateway {
       known,
       dialect: provider.dialect,
       isResponses: call.operation === 'responses',
-      isStream: body.value.stream === true || query.get('alt') === 'sse',
+      isStream:
+        provider.dialect === 'google'
+          ? call.isOfStreams && query.get('alt') === 'sse'
+          : body.value.stream === true,
       addsUsage,
       isFree,
       headers: forwardedHeaders(req),

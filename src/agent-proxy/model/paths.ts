@@ -22,6 +22,8 @@ export interface Call {
   method: 'GET' | 'POST'
   /** The model in a path of Google's; elsewhere the body names it. */
   model?: string
+  /** True for Google's path of streams; elsewhere the body asks for one. */
+  isOfStreams: boolean
   /** The path behind the provider's base URL, for a model. */
   upstreamPath(model: string): string
 }
@@ -74,6 +76,7 @@ export function readCall(method: string, path: string): Call | undefined {
     operation: rule.operation,
     method: rule.method,
     ...(model !== undefined && { model }),
+    isOfStreams: rule.path.endsWith(':streamGenerateContent'),
     // OpenAI's base URLs include the version.
     upstreamPath: (name) =>
       (rule.dialects[0] === 'openai' ? rule.path.slice('/v1'.length) : rule.path).replace(

@@ -28,6 +28,24 @@ test('an agent that leaves a stream pays for the images and files of the request
   }
 })
 
+test('a query does not make a stream of a whole response, which is paid whole', async (t) => {
+  const arrived = Promise.withResolvers<ServerResponse>()
+  const { post, control } = await startModelGateway(t, arrived.resolve)
+  const leaving = new AbortController()
+  const asking = post(
+    `${CHAT}?alt=sse`,
+    { model: 'm', max_tokens: 9, messages: [] },
+    { signal: leaving.signal },
+  )
+  const res = await arrived.promise
+  leaving.abort()
+  await assert.rejects(asking)
+  // After another request, the gateway has noticed.
+  await post('/', {})
+  res.end('{"usage":{"prompt_tokens":10,"completion_tokens":7}}')
+  assert.equal((await control.record()).output, 7)
+})
+
 test('an agent that leaves a silent stream pays for what the model may have thought', async (t) => {
   const { post, control } = await startModelGateway(t, (res) => headOf(res).flushHeaders(), { quietMs: 1100 })
   const leaving = new AbortController()
