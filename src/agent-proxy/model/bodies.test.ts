@@ -5,13 +5,14 @@ import { readJsonBody, withValues } from './json-body.ts'
 import { readCall } from './paths.ts'
 
 test('a body changes only in the named values', () => {
-  const text = ' {"a":1.10, "mod\\u0065l" : "x\\"}" ,"big":12345678901234567890,"o":{"model":[{}]}}'
+  const text =
+    ' {"a":1.10, "ü":"—🪙", "mod\\u0065l" : "x\\"}" ,"big":12345678901234567890,"o":{"model":[{}]}}'
   const body = readJsonBody(Buffer.from(text))
   assert.equal(body.value.model, 'x"}')
   const changed = withValues(body, { model: 'y', stream_options: { include_usage: true } }).toString()
   assert.equal(
     changed,
-    ' {"stream_options":{"include_usage":true},"a":1.10, "mod\\u0065l" :"y","big":12345678901234567890,"o":{"model":[{}]}}',
+    ' {"stream_options":{"include_usage":true},"a":1.10, "ü":"—🪙", "mod\\u0065l" :"y","big":12345678901234567890,"o":{"model":[{}]}}',
   )
   assert.equal(withValues(readJsonBody(Buffer.from('{ }')), { a: 1 }).toString(), '{"a":1 }')
 })

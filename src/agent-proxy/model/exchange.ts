@@ -188,6 +188,10 @@ export class Exchange {
       if (status >= 400) await this.#passError(response, status)
       else if (this.#isEvents) await this.#passEvents(response)
       else await this.#passWhole(response)
+    } catch (error) {
+      this.#abort.signal.throwIfAborted()
+      if (error instanceof RefusalError) throw error
+      throw refused(502, 'unavailable', `${provider.id} broke off: ${(error as Error).message}`)
     } finally {
       if (!response.complete) response.destroy()
     }
@@ -216,15 +220,8 @@ export class Exchange {
       this.#read(value)
       return addsUsage && isUsageAlone(value)
     })
-    try {
-      for await (const chunk of response) await this.#write(response, reader.push(chunk))
-    } catch (error) {
-      this.#abort.signal.throwIfAborted()
-      if (error instanceof RefusalError) throw error
-      throw refused(502, 'unavailable', `${this.#target.provider.id} broke off: ${(error as Error).message}`)
-    }
-    await this.#write(response, reader.end())
-    this.#end(response)
+    for await (const chunk of response) await this.#write(response, reader.push(chunk))
+    this.#end(response, reader.end())
   }
 
   /** @throws RefusalError if a budget limits the agent, and the reply has become longer than what was reserved. */
@@ -241,17 +238,19 @@ export class Exchange {
   async #passWhole(response: IncomingMessage): Promise<void> {
     const { memory, known } = this.#options
     using copy = memory.open(known.key)
+    /** Sent with the end, after the usage is read: then a short response is one write, or a refusal if it breaks off. */
+    let last = Buffer.alloc(0)
     for await (const chunk of response) {
       if (!this.#isUnread && copy.take(chunk.length)) copy.chunks.push(chunk)
       else {
         this.#isUnread = true
         copy.release()
       }
-      await this.#write(response, chunk)
+      await this.#write(response, last)
+      last = chunk
     }
-    // Only now the agent can know that it has everything, so it cannot leave before the usage is read.
     if (!this.#isUnread) this.#meter.push(parseJson(Buffer.concat(copy.chunks).toString()))
-    this.#end(response)
+    this.#end(response, last)
   }
 
   #begin(response: IncomingMessage): void {
@@ -275,10 +274,12 @@ export class Exchange {
     if (!res.write(bytes)) await drained(res)
   }
 
-  #end(response: IncomingMessage): void {
+  /** Sends the last bytes. */
+  #end(response: IncomingMessage, bytes: Buffer): void {
     if (!response.complete) throw refused(502, 'unavailable', `${this.#target.provider.id} broke off`)
     this.#begin(response)
-    if (!this.#isLeft) this.#options.res.end()
+    this.#firstByteMs ??= performance.now() - this.#options.began
+    if (!this.#isLeft) this.#options.res.end(bytes)
   }
 
   /** Sends a comment, at which clients do not look, if nothing was sent for some time. */

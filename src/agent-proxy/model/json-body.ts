@@ -21,8 +21,6 @@ const EXACT = [
   'max_completion_tokens',
   'max_output_tokens',
 ]
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 
 /** Where a value of the outermost object is in the bytes. */
 interface Span {
@@ -55,13 +53,9 @@ export const valuesOf = (object: Record<string, unknown>, names: readonly string
 /** @throws RefusalError 400 */
 export function readJsonBody(bytes: Buffer): JsonBody {
   if (!isUtf8(bytes)) throw malformed('The body is not UTF-8')
-  const spans = scan(bytes)
-  let value: unknown
-  try {
-    value = JSON.parse(bytes.toString())
-  } catch {
-    throw malformed('The body is not JSON')
-  }
+  const text = bytes.toString()
+  const spans = scan(text)
+  const value = parse(text)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw malformed('The body is not a JSON object')
   const { stream } = value as { stream?: unknown }
@@ -88,21 +82,22 @@ export function withValues({ bytes, spans }: JsonBody, values: Record<string, un
   return Buffer.concat([...parts, bytes.subarray(at)])
 }
 
-/** Finds the values of the outermost object, in bytes that may not be JSON. @throws RefusalError 400 */
-function scan(bytes: Buffer): Map<string, Span> {
+/** Finds the values of the outermost object, in a text that may not be JSON. @throws RefusalError 400 */
+function scan(text: string): Map<string, Span> {
   const spans = new Map<string, Span>()
   /** For each open object its keys, for each open array undefined. */
   const open: (Set<string> | undefined)[] = []
+  const bytesUntil = byteCounter(text)
   let isKey = false
   let span: Span | undefined
   let values = 1
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i]
-    if (byte === QUOTE) {
-      const end = endOfString(bytes, i)
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]
+    if (char === '"') {
+      const end = endOfString(text, i)
       const keys = open.at(-1)
       if (isKey && keys) {
-        const key = readKey(bytes.subarray(i, end))
+        const key = readKey(text, i, end)
         const name = open.length === 1 ? plainName(key) : key
         if (keys.has(name))
           throw malformed(`The body has the field ${JSON.stringify(key.slice(0, 64))} twice`)
@@ -116,37 +111,54 @@ function scan(bytes: Buffer): Map<string, Span> {
       }
       isKey = false
       i = end - 1
-    } else if (byte === 0x7b || byte === 0x5b) {
-      isKey = byte === 0x7b
+    } else if (char === '{' || char === '[') {
+      isKey = char === '{'
       open.push(isKey ? new Set() : undefined)
       if (open.length > MAX_DEPTH) throw malformed('The body is nested too deeply')
       values++
-    } else if (byte === 0x7d || byte === 0x5d || byte === 0x2c) {
-      if (open.length === 1 && span) span.end = i
-      if (byte !== 0x2c) open.pop()
+    } else if (char === '}' || char === ']' || char === ',') {
+      if (open.length === 1 && span) span.end = bytesUntil(i)
+      if (char !== ',') open.pop()
       else values++
-      isKey = byte === 0x2c && open.at(-1) !== undefined
+      isKey = char === ',' && open.at(-1) !== undefined
       if (values > MAX_VALUES) throw malformed(`The body has more than ${MAX_VALUES} values`)
-    } else if (byte === 0x3a && open.length === 1 && span?.start === 0) span.start = i + 1
+    } else if (char === ':' && open.length === 1 && span?.start === 0) span.start = bytesUntil(i + 1)
   }
   return spans
 }
 
+/** Counts the bytes before a position, for ascending positions. */
+function byteCounter(text: string): (position: number) => number {
+  let at = 0
+  let bytes = 0
+  return (position) => {
+    bytes += Buffer.byteLength(text.slice(at, position))
+    at = position
+    return bytes
+  }
+}
+
 /** The position after a string that begins at `start`. */
-function endOfString(bytes: Buffer, start: number): number {
+function endOfString(text: string, start: number): number {
   let end = start
   for (;;) {
-    end = bytes.indexOf(QUOTE, end + 1)
+    end = text.indexOf('"', end + 1)
     if (end === -1) throw malformed('The body is not JSON')
     let escapes = 0
-    while (bytes[end - 1 - escapes] === BACKSLASH) escapes++
+    while (text[end - 1 - escapes] === '\\') escapes++
     if (escapes % 2 === 0) return end + 1
   }
 }
 
-function readKey(quoted: Buffer): string {
+/** The key between two quotes, which only an escape makes different from its text. */
+function readKey(text: string, start: number, end: number): string {
+  const key = text.slice(start + 1, end - 1)
+  return key.includes('\\') ? (parse(text.slice(start, end)) as string) : key
+}
+
+function parse(text: string): unknown {
   try {
-    return JSON.parse(quoted.toString())
+    return JSON.parse(text)
   } catch {
     throw malformed('The body is not JSON')
   }

@@ -268,6 +268,20 @@ test('a model server that never answers ends the request, and releases what it r
   assert.equal((await control.record()).status, 502)
 })
 
+test('a short response that breaks off is refused, and its request is charged', async (t) => {
+  const { post, control } = await startModelGateway(t, (res) => {
+    res.writeHead(200, { 'content-length': 1000 }).write(reply(USAGE), () => res.destroy())
+  })
+  const answer = await post(CHAT, '{"model":"m","max_tokens":10}')
+  assert.equal(answer.status, 502)
+  assert.match(await answer.text(), /berth broke off/)
+  const { status, estimated, usd } = await control.record()
+  assert.deepEqual(
+    { status, estimated, isCharged: usd > 0 },
+    { status: 502, estimated: true, isCharged: true },
+  )
+})
+
 test('a failing model server is called again, and then its fallback, by its name of the model', async (t) => {
   const failing = [503, 529, 429]
   const { post, control, requests } = await startModelGateway(t, (res, { body }) => {
