@@ -1,93 +1,139 @@
-/** The time that the model gateway adds to a model server on loopback, which is called directly in turns with it. */
+/**
+ * The time that the model gateway adds to a model server on loopback. Calls go in turns directly, through a Berth with a
+ * price and a budget, and through LiteLLM if it starts. All of them are processes of their own.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, type IncomingMessage, request } from 'node:http'
-import type { TestContext } from 'node:test'
-import { startModelGateway, VIRTUAL_KEY } from '../support/model-gateway.ts'
-import { quantile } from './support/numbers.ts'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createPool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/log.ts'
+import { insertModelAgent } from '../support/model-agent.ts'
+import { startStack } from '../support/stack.ts'
+import { startLitellm } from './support/litellm.ts'
+import { median, quantile } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
-import { ms } from './support/time.ts'
+import { ms, time } from './support/time.ts'
 
 export const title = 'Model gateway against the same model server, called directly'
 
+const KEY = 'sk-bench'
 /** As many bytes as the engine sends for a short message. */
 const BODY_BYTES = 44_000
-const WARM_UP = 100
-const REQUESTS = 400
+const WARM_UP = 300
+const REQUESTS = 1000
+const FIRST_BYTES = 100
 const STREAMS = 200
-const EVENTS = 50
-const EVENT_MS = 20
-const USAGE = { prompt_tokens: 10, completion_tokens: 5 }
-const EVENT = `data: ${JSON.stringify({ choices: [{ delta: { content: 'word ' } }] })}\n\n`
-const END = `data: ${JSON.stringify({ choices: [], usage: USAGE })}\n\ndata: [DONE]\n\n`
+/** The length of each of them, at 50 words a second. */
+const WORDS = 50
+const ROUNDS = 3
+
+type Way = 'bare' | 'berth' | 'litellm'
+type Ways = Partial<Record<Way, string>>
+type Times = Record<Way, number[]>
 
 export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
-  const t = { after: (close: () => Promise<void>) => ending.defer(close) } as unknown as TestContext
-  const { url, model } = await startModelGateway(t, async (res, { body }) => {
-    if (!body.includes('"stream":true'))
-      return res.end(JSON.stringify({ choices: [{ message: { content: 'pong' } }], usage: USAGE }))
-    res.writeHead(200, { 'content-type': 'text/event-stream' })
-    for (let i = 0; i < EVENTS; i++) {
-      res.write(EVENT)
-      await new Promise((resolve) => setTimeout(resolve, EVENT_MS))
-    }
-    return res.end(END)
-  })
+  const dir = await mkdtemp(join(tmpdir(), 'berth-bench-'))
+  ending.defer(() => rm(dir, { recursive: true, force: true }))
+  const server = fork(new URL('./support/bare-model.program.ts', import.meta.url))
+  ending.defer(() => void server.kill())
+  const [url] = (await once(server, 'message')) as [string]
+  const model = `${url}/v1`
+  const ways: Ways = { bare: model, berth: await startBerth(model, ending) }
+  try {
+    ways.litellm = await startLitellm(dir, { model, key: KEY, stack: ending })
+  } catch (error) {
+    console.error('LiteLLM does not start, so it is left out:', error)
+  }
   const agent = new Agent({ keepAlive: true })
   ending.defer(() => agent.destroy())
-  const ways = { berth: `${url}/berth/v1/chat/completions`, bare: `${model}/v1/chat/completions` }
-  const ask = (way: keyof typeof ways, isStream = false) => call(agent, ways[way], isStream)
+  const call = (way: Way, words?: number) => ask(agent, `${ways[way]}/chat/completions`, words)
 
-  const times = { berth: [] as number[], bare: [] as number[] }
-  for (let i = 0; i < WARM_UP + REQUESTS; i++)
-    for (const way of ['berth', 'bare'] as const) {
-      const { total } = await ask(way)
-      if (i >= WARM_UP) times[way].push(total)
-    }
-  const first = { berth: [] as number[], bare: [] as number[] }
-  for (let i = 0; i < 20; i++)
-    for (const way of ['berth', 'bare'] as const) first[way].push((await ask(way, true)).firstByte)
-  const streams = { berth: 0, bare: 0 }
-  for (const way of ['bare', 'berth'] as const) {
-    const began = performance.now()
-    await Promise.all(Array.from({ length: STREAMS }, () => ask(way, true)))
-    streams[way] = performance.now() - began
-  }
-  const added = (what: string, all: typeof times, q: number): Result => {
-    const berth = quantile(all.berth, q)
-    const bare = quantile(all.bare, q)
-    return {
-      what,
-      berth: `${ms(berth)} (${ms(berth - bare)} more)`,
-      bare: ms(bare),
-      ratio: berth / bare,
-    }
-  }
+  const totals = await inTurns(ways, WARM_UP, REQUESTS, async (way) => (await call(way)).total)
+  const firsts = await inTurns(ways, 10, FIRST_BYTES, async (way) => (await call(way, 1)).firstByte)
+  const streamsOf = (way: Way) =>
+    time(() => Promise.all(Array.from({ length: STREAMS }, () => call(way, WORDS))))
+  // LiteLLM takes half a minute for one round.
+  const { litellm: _litellm, ...fast } = ways
+  const streams = await inTurns(fast, 1, ROUNDS, streamsOf)
+  if (ways.litellm) streams.litellm.push(await streamsOf('litellm'))
+  const many = `${STREAMS} streams at once`
+  const goal = { atMost: 1.2 }
   return [
-    added('request, median', times, 0.5),
-    added('request, p99', times, 0.99),
-    added('first byte of a stream, median', first, 0.5),
-    {
-      what: `${STREAMS} streams at once`,
-      berth: ms(streams.berth),
-      bare: ms(streams.bare),
-      ratio: streams.berth / streams.bare,
-      goal: { atMost: 1.5 },
-    },
+    ...added('a request, median', totals, 0.5, 1),
+    ...added('a request, 99th percentile', totals, 0.99, 10),
+    ...added('the first byte of a stream, median', firsts, 0.5, 2),
+    { ...compare(many, streams, 'bare'), goal },
+    ...(ways.litellm ? [compare(`${many}, beside LiteLLM`, streams, 'litellm')] : []),
   ]
 }
 
-/** Times until the first byte of the body and until its end, in ms. */
-async function call(agent: Agent, url: string, isStream: boolean) {
-  const padding = 'x'.repeat(BODY_BYTES)
-  const body = JSON.stringify({
-    model: 'm',
-    max_tokens: 10,
-    stream: isStream,
-    messages: [{ role: 'user', content: padding }],
+/** @returns the base URL of its model gateway. */
+async function startBerth(model: string, ending: AsyncDisposableStack): Promise<string> {
+  const stack = await startStack({
+    kind: 'embedded',
+    database: 'of the run',
+    env: { BERTH_MODEL_URL: model, BERTH_MODEL: 'm' },
   })
+  ending.defer(() => stack.stop())
+  const pool = createPool(stack.env.DATABASE_URL ?? '', 1, createLogger('bench', 'silent'))
+  ending.defer(() => pool.end())
+  await insertModelAgent(pool, { key: KEY, input: 1, output: 2, usdPerDay: 1e6 })
+  return `http://127.0.0.1:${stack.env.BERTH_EGRESS_PORT}/berth/v1`
+}
+
+/** The results of each way, without those of the warm-up. */
+async function inTurns(
+  ways: Ways,
+  warmUp: number,
+  rounds: number,
+  measure: (way: Way) => Promise<number>,
+): Promise<Times> {
+  const times: Times = { bare: [], berth: [], litellm: [] }
+  for (let i = -warmUp; i < rounds; i++)
+    for (const way of Object.keys(ways) as Way[]) {
+      const measured = await measure(way)
+      if (i >= 0) times[way].push(measured)
+    }
+  return times
+}
+
+/** What Berth adds to the model's own time, compared with the goal in ms and with what LiteLLM adds. */
+function added(what: string, times: Times, q: number, goalMs: number): Result[] {
+  const of = (way: Way) => quantile(times[way], q) - quantile(times.bare, q)
+  const [berth, litellm] = [of('berth'), of('litellm')]
+  const beside = { what: `added to ${what}, beside LiteLLM`, berth: ms(berth), bare: ms(litellm) }
+  return [
+    {
+      what: `added to ${what}`,
+      berth: ms(berth),
+      bare: ms(goalMs),
+      ratio: berth / goalMs,
+      goal: { atMost: 1 },
+    },
+    ...(times.litellm.length > 0 ? [{ ...beside, ratio: berth / litellm }] : []),
+  ]
+}
+
+function compare(what: string, times: Times, other: Way): Result {
+  const [berth, bare] = [median(times.berth), median(times[other])]
+  return { what, berth: ms(berth), bare: ms(bare), ratio: berth / bare }
+}
+
+/** Times until the first byte of the body and until its end, in ms. @param words the length of a stream, if it is one. */
+async function ask(agent: Agent, url: string, words?: number) {
+  const messages = [{ role: 'user', content: 'x'.repeat(BODY_BYTES) }]
+  const body = JSON.stringify({ model: 'm', stream: words !== undefined, max_tokens: words ?? 10, messages })
   const began = performance.now()
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const headers = { authorization: `Bearer ${VIRTUAL_KEY}`, 'content-length': Buffer.byteLength(body) }
+    const headers = {
+      authorization: `Bearer ${KEY}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    }
     request(url, { method: 'POST', agent, headers }, resolve).on('error', reject).end(body)
   })
   let firstByte: number | undefined
@@ -96,7 +142,7 @@ async function call(agent: Agent, url: string, isStream: boolean) {
     firstByte ??= performance.now() - began
     text += chunk
   }
-  if (response.statusCode !== 200 || (isStream && !text.endsWith('[DONE]\n\n'))) throw new Error(text)
+  if (response.statusCode !== 200 || (words && !text.endsWith('[DONE]\n\n'))) throw new Error(text)
   return { firstByte: firstByte ?? Number.NaN, total: performance.now() - began }
 }
 

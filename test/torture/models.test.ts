@@ -1,14 +1,12 @@
 /** Requests to a model under a budget, while the agent proxy and `web` are killed: no money is spent twice. */
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { uuidv7 } from 'uuidv7'
 import { createPool, type Pool } from '../../src/db/pool.ts'
 import { createLogger } from '../../src/log.ts'
-import { insertAgentRow } from '../support/agent-row.ts'
+import { insertModelAgent } from '../support/model-agent.ts'
 import { until } from '../support/processes.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { Random, replay } from './seed.ts'
@@ -63,16 +61,7 @@ describe(`budgets of models while processes are killed (${replay})`, () => {
       env: { BERTH_MODEL_URL: `http://127.0.0.1:${port}/v1`, BERTH_MODEL: 'torture' },
     })
     pool = createPool(stack.env.DATABASE_URL ?? '', 2, createLogger('torture', 'silent'))
-    const { rows } = await pool.query<{ id: string }>('SELECT id FROM workspace ORDER BY id LIMIT 1')
-    const workspaceId = rows[0]?.id ?? ''
-    const modelKeyHash = createHash('sha256').update(KEY).digest()
-    const agent = await insertAgentRow(pool, { workspaceId, purgedAt: new Date(), modelKeyHash })
-    await pool.query(`INSERT INTO model_price (provider, model, effective_from, input, output)
-      VALUES ('berth', '*', '2020-01-01', 0, ${PRICE})`)
-    await pool.query(
-      'INSERT INTO model_budget (id, workspace_id, agent_id, usd_per_day) VALUES ($1, $2, $3, $4)',
-      [uuidv7(), workspaceId, agent.id, LIMIT_USD],
-    )
+    await insertModelAgent(pool, { key: KEY, input: 0, output: PRICE, usdPerDay: LIMIT_USD })
   })
   after(async () => {
     await pool?.end()
