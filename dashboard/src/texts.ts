@@ -763,6 +763,8 @@ export const texts = {
     total: 'Total',
     others: 'All others',
     otherModels: 'other models',
+    lostCalls: 'calls of an agent proxy that was killed',
+    estimated: (amount: string) => `${amount} of it is an estimate: the provider reported no tokens.`,
     deletedAgent: (id: string) => `${id} (deleted)`,
     llmKey: 'LLM key',
     tokens: (n: string) => `${n} tokens`,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Core } from '../core.ts'
 import { notFound } from '../errors.ts'
 import { like, withExample } from '../http/fields.ts'
+import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { text } from '../http/shapes.ts'
 import { type OwnPrices, toListed } from './own-prices.ts'
@@ -38,6 +39,11 @@ const params = z.object({
   model: withExample(text(200), 'gpt-5.5').describe('Its name there, or `*` for all models without a price.'),
 })
 
+/** The place of a price in the list, in ASCII. */
+const placeOf = ({ source, ...price }: { source: string; provider: string; model: string; from: string }) =>
+  [source === 'operator' ? 0 : 1, price.provider, price.model, price.from].map(encodeURIComponent).join('/')
+const PLACE = /^[01](\/[\w%.~!*'()-]+){2}\/\d{4}-\d\d-\d\d$/
+
 /** Prices of models, in US dollars per million tokens. */
 export function priceRoutes({ prisma }: Core, prices: OwnPrices): Route[] {
   const today = () => new Date(new Date().toISOString().slice(0, 10))
@@ -48,22 +54,29 @@ export function priceRoutes({ prisma }: Core, prices: OwnPrices): Route[] {
       id: 'listModelPrices',
       summary: 'List the prices of models, in US dollars per million tokens',
       description:
-        'First the prices that the operator has set, which replace others; then those of Berth’s list.',
+        'First the prices that the operator has set, which replace others; then those of Berth’s list. Both by provider, model and first day.',
       scope: 'org:agents:read',
-      success: {
-        description: 'All prices.',
-        body: z.object({ data: z.object({ prices: z.array(priceRecord) }) }),
-      },
-      async handle() {
-        const rows = await prisma.modelPrice.findMany({
-          orderBy: [{ provider: 'asc' }, { model: 'asc' }, { effectiveFrom: 'desc' }],
-        })
-        const own = rows.map((row) => {
+      query: z.object(paging(100, 1000)),
+      success: { description: 'A page of prices.', body: pageOf('prices', priceRecord) },
+      async handle({ query }) {
+        const own = (await prisma.modelPrice.findMany()).map((row) => {
           const from = row.effectiveFrom.toISOString().slice(0, 10)
-          return { ...toListed(row), source: 'operator', from }
+          return { ...toListed(row), source: 'operator' as const, from }
         })
-        const listed = PRICES.map((price) => ({ ...price, source: 'list', from: price.from ?? PRICES_AS_OF }))
-        return { body: { data: { prices: [...own, ...listed] } } }
+        const listed = PRICES.map((price) => ({
+          ...{ ...price, source: 'list' as const },
+          from: price.from ?? PRICES_AS_OF,
+        }))
+        // Both are few.
+        const all = [...own, ...listed]
+          .map((price) => ({ place: placeOf(price), price }))
+          .sort((a, b) => (a.place < b.place ? -1 : 1))
+        const page = await readPage(
+          query,
+          async ({ after = '', limit }) => all.filter(({ place }) => place > after).slice(0, limit),
+          { placeOf: ({ place }) => place, isPlace: (text) => PLACE.test(text) },
+        )
+        return { body: toPage('prices', page, ({ price }) => price) }
       },
     }),
     route({

@@ -4,6 +4,7 @@ import type { Core } from '../core.ts'
 import type { AgentRow } from '../db/statements/agents.ts'
 import { badRequest } from '../errors.ts'
 import { agentId, like, withExample } from '../http/fields.ts'
+import { nextPageHeaders, noNextPage, PAGED_BY_HEADER, paging } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { text } from '../http/shapes.ts'
 import { GROUPS, readSpending } from './spending.ts'
@@ -23,14 +24,21 @@ const groupBy = z
   .default(['day'])
   .describe('What to add up by, separated by commas: `day`, `model`, `agent`, `session`.')
 const selection = z.object({
-  from: day.optional().describe('The first day, in UTC. Default: the first day of this month.'),
+  from: day
+    .optional()
+    .describe(
+      'The first day, in UTC, at most 366 days before `to`. Default: the first day of the month of `to`.',
+    ),
   to: day.optional().describe('The last day. Default: today.'),
   groupBy,
   format: z
     .enum(['json', 'csv'], 'must be json or csv')
     .optional()
     .describe('`csv` is also `Accept: text/csv`.'),
+  ...paging(1000, 10_000),
 })
+const MAX_DAYS = 366
+const DAY_MS = 86_400_000
 
 const sums = {
   usd: like('4.0217').describe('US dollars.'),
@@ -61,7 +69,13 @@ const row = z.object({
     ),
   ...sums,
 })
-const body = z.object({ data: z.object({ rows: z.array(row), total: z.object(sums) }) })
+const body = z.object({
+  data: z.object({
+    rows: z.array(row),
+    total: z.object(sums).describe('Of all pages.'),
+    next_page_token: noNextPage,
+  }),
+})
 
 /** The spending of a workspace and of its agents. */
 export function spendingRoutes({ pool }: Core): Route[] {
@@ -70,23 +84,26 @@ export function spendingRoutes({ pool }: Core): Route[] {
     where: { workspaceId: string; agentId?: string | undefined },
     query: Query,
     accept = '',
-  ) => {
-    const { from, to, format } = query
-    if (from && to && from > to) throw badRequest('from: must not be after to')
-    const found = await readSpending(pool, { ...where, ...query })
+  ): Promise<{ headers?: Record<string, string>; body: string | object }> => {
+    const { to = new Date().toISOString().slice(0, 10), format } = query
+    const { from = `${to.slice(0, -2)}01` } = query
+    if (from > to) throw badRequest('from: must not be after to')
+    if (Date.parse(to) - Date.parse(from) > MAX_DAYS * DAY_MS)
+      throw badRequest(`from: must be at most ${MAX_DAYS} days before to`)
+    const found = await readSpending(pool, { ...where, ...query, from, to })
     const isCsv = format === 'csv' || (!format && accept.includes('text/csv'))
-    return isCsv ? found.toCsv() : { data: found.data }
+    return isCsv ? { ...nextPageHeaders(found.page), body: found.toCsv() } : { body: { data: found.data } }
   }
   const success = {
-    description:
-      'At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV.',
+    description: `A page of rows, in the order of \`groupBy\`, and the total. With \`format=csv\`, rows as CSV. ${PAGED_BY_HEADER}`,
     body,
     lines: { mediaType: 'text/csv', body: withExample(z.string(), 'day,usd\n2026-11-23,4.0217\n') },
   }
   const send = (res: Response, result: Awaited<ReturnType<typeof answer>>) => {
     res.vary('Accept')
-    if (typeof result !== 'string') return { body: result }
-    res.type('text/csv').send(result)
+    if (typeof result.body !== 'string') return { body: result.body }
+    res.set(result.headers ?? {})
+    res.type('text/csv').send(result.body)
     return undefined
   }
   return [

@@ -6,6 +6,7 @@ import { loadAgentProxyKey, loadConfig } from '../../../src/config.ts'
 import { usage } from '../../integration/models/ledger.ts'
 import { assertError } from '../../support/client.ts'
 import { openContext } from '../context.ts'
+import { collectPages } from '../pages.ts'
 import { insertAgent } from './rows.ts'
 
 const context = await openContext()
@@ -210,9 +211,13 @@ describe('a price', () => {
     assertError(await context.shared.put(path, { input: -1, output: 1 }), 400, 'input: must be at least 0')
     assert.equal((await context.shared.put(path, { input: 2.5, output: 10 })).status, 200)
     assert.deepEqual((await session()).prices[name], { input: 2_500_000, output: 10_000_000 })
-    const { prices } = (await api.get('/v0/model/prices')).body.data
+    const prices: any[] = await collectPages(api, '/v0/model/prices', 'prices', { limit: '50' })
     const sourceOf = (of: string) => prices.find(({ model }: { model: string }) => of.endsWith(model))?.source
-    assert.deepEqual([sourceOf(name), prices.at(-1).source], ['operator', 'list'])
+    assert.deepEqual([sourceOf(name), prices.at(-1)?.source], ['operator', 'list'])
+    assert.equal(
+      new Set(prices.map(({ provider, model, from }) => `${provider}/${model} ${from}`)).size,
+      prices.length,
+    )
     assert.equal((await context.shared.delete(path)).status, 200)
     assertError(await context.shared.delete(path), 404, 'There is no such price')
     assert.equal((await session()).prices[name], undefined)
@@ -235,7 +240,7 @@ describe('spending', () => {
       estimated: { requests: 1, usd: '0.25' },
     }
     const of = { agentId: agent.agentId, provider: 'openai', model: 'm' }
-    assert.deepEqual(body.data, { rows: [{ ...of, ...sums }], total: sums })
+    assert.deepEqual(body.data, { rows: [{ ...of, ...sums }], total: sums, next_page_token: '' })
     const csv = await api.get('/v0/spending', { groupBy: 'session', format: 'csv' })
     assert.match(
       String(csv.body),
@@ -245,10 +250,34 @@ describe('spending', () => {
     assert.deepEqual([past.body.data.rows, past.body.data.total.requests], [[], 0])
   })
 
-  it('spending rejects unknown groups and days in the wrong order', async () => {
+  it('spending comes in pages of rows in order, with the total of all, as JSON and CSV', async () => {
+    const { api, key, grant, sync } = await withAgent()
+    const { lease } = (await grant(1)).body
+    const report = spendAll(lease.id, key, 0)
+    const sessions = ['', 'a', 'b/ü,', 'b:', 'é']
+    const records = sessions.map((session) => usage(0.1, { session, model: 'm,1' }))
+    await sync([{ ...report, records }])
+    const query = { groupBy: 'session,model', limit: '2' }
+    const rows: any[] = await collectPages(api, '/v0/spending', 'rows', query)
+    assert.deepEqual(rows.map(({ session }) => session).toSorted(), sessions)
+    const { headers, body } = await api.get('/v0/spending', { ...query, format: 'csv' })
+    assert.equal(String(body).trim().split('\r\n').length, 3)
+    const pageToken = headers.get('next-page-token') ?? ''
+    const next = await api.get('/v0/spending', { ...query, pageToken })
+    assert.deepEqual(next.body.data.rows, rows.slice(2, 4))
+    assert.deepEqual([next.body.data.total.requests, next.body.data.total.usd], [5, '0.50'])
+    const other = await api.get('/v0/spending', { groupBy: 'session', pageToken })
+    assertError(other, 400, 'pageToken: not a token of this API')
+  })
+
+  it('spending rejects unknown groups, and days in the wrong order or more than a year apart', async () => {
     const { api } = await withAgent()
     assertError(await api.get('/v0/spending', { groupBy: 'week' }), 400, /^groupBy\[0\]: must be of day/)
     const query = { from: '2026-01-02', to: '2026-01-01' }
     assertError(await api.get('/v0/spending', query), 400, 'from: must not be after to')
+    const long = { from: '2024-12-31', to: '2026-01-02' }
+    assertError(await api.get('/v0/spending', long), 400, 'from: must be at most 366 days before to')
+    const last = await api.get('/v0/spending', { to: '2020-02-29' })
+    assert.equal(last.status, 200)
   })
 })

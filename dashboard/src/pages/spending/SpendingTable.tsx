@@ -32,7 +32,9 @@ export function SpendingTable({
             <tr key={id}>
               <Cell className="w-full max-w-0 break-words">{name}</Cell>
               <Cell numeric className="font-medium">
-                {usd(row.usd)}
+                <span title={row.estimated.requests > 0 ? t.estimated(usd(row.estimated.usd)) : undefined}>
+                  {usd(row.usd)}
+                </span>
               </Cell>
               <Cell numeric>
                 <span title={t.tokensOf(row.tokens)}>{compact(tokensOf(row))}</span>

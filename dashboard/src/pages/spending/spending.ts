@@ -6,6 +6,7 @@ import { texts } from '../../texts.ts'
 
 /** No event reports spending. */
 const EACH_MS = 15_000
+const PAGE = 10_000
 /** The most series in a plot, each in its own colour; the others are one. */
 const MAX_SERIES = 5
 
@@ -26,9 +27,21 @@ const queryOf = ({ days, groupBy }: Asked) => ({ from: days[0] ?? '', to: days.a
 /** The API takes lists with commas. */
 const querySerializer = { array: { style: 'form', explode: false } } as const
 
+/** All pages. */
 async function readSpending(asked: Asked): Promise<Spending> {
+  const first = await readPage(asked)
+  const rows = [...first.rows]
+  for (let pageToken = first.next_page_token; pageToken; ) {
+    const page = await readPage(asked, pageToken)
+    rows.push(...page.rows)
+    pageToken = page.next_page_token
+  }
+  return { ...first, rows }
+}
+
+async function readPage(asked: Asked, pageToken?: string): Promise<Spending> {
   const { agentId } = asked
-  const query = queryOf(asked)
+  const query = { ...queryOf(asked), limit: PAGE, ...(pageToken && { pageToken }) }
   const body = await unwrap(
     agentId
       ? api.GET('/v0/agents/{agentId}/spending', {
@@ -51,15 +64,17 @@ export const useSpending = (asked: Asked) =>
 /** The same as a file with one line per row, which the browser downloads. */
 export const csvOf = (asked: Asked): string => {
   const path = asked.agentId ? `/v0/agents/${asked.agentId}/spending` : '/v0/spending'
-  return `${path}?${new URLSearchParams({ ...queryOf(asked), groupBy: asked.groupBy.join(), format: 'csv' })}`
+  return `${path}?${new URLSearchParams({ ...queryOf(asked), groupBy: asked.groupBy.join(), format: 'csv', limit: `${PAGE}` })}`
 }
 
 /** All input and output tokens. */
 export const tokensOf = ({ tokens }: Row): number => tokens.input + tokens.output
 
 /** The name of a row's model. */
-export const modelOf = ({ provider, model }: Row): string =>
-  model ? `${provider}/${model}` : texts.spending.otherModels
+export const modelOf = ({ provider, model }: Row): string => {
+  if (model) return `${provider}/${model}`
+  return provider === 'unknown' ? texts.spending.lostCalls : texts.spending.otherModels
+}
 
 /** What one colour of a plot stands for. */
 export interface Series {
