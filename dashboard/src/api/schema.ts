@@ -4653,7 +4653,7 @@ export interface paths {
         };
         /**
          * List the prices of models, in US dollars per million tokens
-         * @description First the prices that the operator has set, which replace others; then those of Berth’s list.
+         * @description First the prices that the operator has set, which replace others; then those of Berth’s list. Both by provider, model and first day.
          *
          *     Scope: `org:agents:read`.
          */
@@ -24547,14 +24547,19 @@ export interface operations {
     };
     listModelPrices: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of items per page. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                pageToken?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All prices. */
+            /** @description A page of prices. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -24580,7 +24585,8 @@ export interface operations {
                      *             "reasoning": 2.5,
                      *             "maxOutput": 128000
                      *           }
-                     *         ]
+                     *         ],
+                     *         "next_page_token": ""
                      *       }
                      *     }
                      */
@@ -24611,10 +24617,13 @@ export interface operations {
                                     output: number;
                                 };
                             }[];
+                            /** @description Empty on the last page. */
+                            next_page_token: string;
                         };
                     };
                 };
             };
+            400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             429: components["responses"]["429"];
@@ -24741,7 +24750,7 @@ export interface operations {
     getSpending: {
         parameters: {
             query?: {
-                /** @description The first day, in UTC. Default: the first day of this month. */
+                /** @description The first day, in UTC, at most 366 days before `to`. Default: the first day of the month of `to`. */
                 from?: string;
                 /** @description The last day. Default: today. */
                 to?: string;
@@ -24749,6 +24758,10 @@ export interface operations {
                 groupBy?: ("day" | "model" | "agent" | "session")[];
                 /** @description `csv` is also `Accept: text/csv`. */
                 format?: "json" | "csv";
+                /** @description The number of items per page. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                pageToken?: string;
                 /**
                  * @description Only this agent.
                  * @example x7f3k2ab
@@ -24761,7 +24774,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV. */
+            /** @description A page of rows, in the order of `groupBy`, and the total. With `format=csv`, rows as CSV. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -24818,7 +24831,8 @@ export interface operations {
                      *             "requests": 1,
                      *             "usd": "0.0031"
                      *           }
-                     *         }
+                     *         },
+                     *         "next_page_token": ""
                      *       }
                      *     }
                      */
@@ -24857,6 +24871,7 @@ export interface operations {
                                     usd: string;
                                 };
                             }[];
+                            /** @description Of all pages. */
                             total: {
                                 /** @description US dollars. */
                                 usd: string;
@@ -24883,6 +24898,8 @@ export interface operations {
                                     usd: string;
                                 };
                             };
+                            /** @description Empty on the last page. */
+                            next_page_token: string;
                         };
                     };
                     /**
@@ -24904,7 +24921,7 @@ export interface operations {
     getAgentSpending: {
         parameters: {
             query?: {
-                /** @description The first day, in UTC. Default: the first day of this month. */
+                /** @description The first day, in UTC, at most 366 days before `to`. Default: the first day of the month of `to`. */
                 from?: string;
                 /** @description The last day. Default: today. */
                 to?: string;
@@ -24912,6 +24929,10 @@ export interface operations {
                 groupBy?: ("day" | "model" | "agent" | "session")[];
                 /** @description `csv` is also `Accept: text/csv`. */
                 format?: "json" | "csv";
+                /** @description The number of items per page. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                pageToken?: string;
             };
             header?: never;
             path: {
@@ -24925,7 +24946,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description At most 10,000 rows, those of the first days, and the total of all. With `format=csv`, rows as CSV. */
+            /** @description A page of rows, in the order of `groupBy`, and the total. With `format=csv`, rows as CSV. If there are more than `limit`, the `Next-Page-Token` header has the `pageToken` of the next page. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -24982,7 +25003,8 @@ export interface operations {
                      *             "requests": 1,
                      *             "usd": "0.0031"
                      *           }
-                     *         }
+                     *         },
+                     *         "next_page_token": ""
                      *       }
                      *     }
                      */
@@ -25021,6 +25043,7 @@ export interface operations {
                                     usd: string;
                                 };
                             }[];
+                            /** @description Of all pages. */
                             total: {
                                 /** @description US dollars. */
                                 usd: string;
@@ -25047,6 +25070,8 @@ export interface operations {
                                     usd: string;
                                 };
                             };
+                            /** @description Empty on the last page. */
+                            next_page_token: string;
                         };
                     };
                     /**
