@@ -101,7 +101,7 @@ async function inTurns(
   return times
 }
 
-/** What Berth adds to the model's own time, compared with the goal in ms and with what LiteLLM adds. */
+/** Compares the time that Berth adds to the model's own with the goal in ms, and with the time that LiteLLM adds. */
 function added(what: string, times: Times, q: number, goalMs: number): Result[] {
   const of = (way: Way) => quantile(times[way], q) - quantile(times.bare, q)
   const [berth, litellm] = [of('berth'), of('litellm')]
