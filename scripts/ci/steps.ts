@@ -132,6 +132,13 @@ export const IN_TURN: Record<Turn, Step[]> = {
       containers: ['docker'],
       show: 24,
     },
+    {
+      name: 'demo of a budget in docker',
+      run: 'npm run demo:budget -- --runtime docker',
+      needs: DOCKER_TOOLS,
+      containers: ['docker'],
+      show: 24,
+    },
   ],
 }
 
