@@ -1,14 +1,12 @@
 /** Agents as their proxies know them: providers with their real keys, prices, and whether the agent may call models. */
 import { createHash } from 'node:crypto'
-import { isIP } from 'node:net'
 import { type Price, type Provider, priceOf, type Session } from '../agent-proxy/model/protocol.ts'
 import type { Config } from '../config.ts'
 import type { Core } from '../core.ts'
 import { findModelAgents } from '../db/statements/models.ts'
 import type { Row } from '../db/statements/statement.ts'
-import { HOST_MACHINE } from '../lib/net/host-machine.ts'
-import { isPrivateAddress } from '../lib/net/ip-address.ts'
 import { LOCAL_SERVERS } from '../lib/net/local-models.ts'
+import { isLocalUrl } from '../lib/net/local-url.ts'
 import {
   FALLBACK_PROVIDER,
   LOCAL_PROVIDER,
@@ -185,10 +183,3 @@ const secretOf = ({ secrets }: ModelProvider, attached: ModelAgent['secrets']) =
 
 const hash = (value: unknown) =>
   createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 22)
-
-/** True for a server on this machine or in a private network, which costs nothing unless it has a price. */
-function isLocalUrl(url: string): boolean {
-  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
-  if (isIP(host)) return isPrivateAddress(host)
-  return !host.includes('.') || host === HOST_MACHINE || host.endsWith('.local')
-}

@@ -45,6 +45,18 @@ test("the operator's model leads to the gateway, under a name that never changes
   assert.equal(primaryOf({ config: local }), DEFAULT_MODEL)
 })
 
+test('local servers get the limit of a reply in the field that they understand', () => {
+  const fieldOf = (config: object) => {
+    const { models }: Loose = owned({ config: { ...none, ...config } })
+    return models.providers.berth.models[0].compat.maxTokensField
+  }
+  assert.equal(fieldOf(local), 'max_tokens')
+  assert.equal(fieldOf({ BERTH_MODEL_URL: 'https://api.openai.com/v1' }), undefined)
+  assert.equal(fieldOf({ ...local, BERTH_MODEL_FALLBACK_URL: 'https://api.openai.com/v1' }), undefined)
+  const { models }: Loose = defaultConfig(full({ localModel: { server: 'ollama', model: 'm' } }))
+  assert.equal(models.providers.local.models[0].compat.maxTokensField, 'max_tokens')
+})
+
 test('the virtual key is in the environment, not in the file', () => {
   const config = owned({ config: local, secrets: { OPENAI_API_KEY: 'real' } })
   assert.doesNotMatch(JSON.stringify(config), /real|virtual/)

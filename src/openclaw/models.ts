@@ -6,9 +6,11 @@ import type { Json } from '../../agentd/json.ts'
 import { GATEWAY_MARK } from '../../agentd/protocol.ts'
 import type { Config } from '../config.ts'
 import type { LocalModel } from '../lib/net/local-models.ts'
+import { isLocalUrl } from '../lib/net/local-url.ts'
 import { gatewayPath, LOCAL_PROVIDER, MODEL_PROVIDERS, OPERATOR_PROVIDER } from '../model-providers.ts'
 
-export type ModelSettings = Pick<Config, 'BERTH_MODEL_URL' | 'BERTH_MODEL_CONTEXT'>
+export type ModelSettings = Pick<Config, 'BERTH_MODEL_URL' | 'BERTH_MODEL_CONTEXT'> &
+  Partial<Pick<Config, 'BERTH_MODEL_FALLBACK_URL'>>
 
 /** How an agent's next run reaches models. */
 export interface ModelAccess {
@@ -84,7 +86,10 @@ export function ownedProviders(options: {
     ...Object.fromEntries(known),
     ...(localModel && { [LOCAL_PROVIDER]: ownGateway(access, LOCAL_PROVIDER) }),
     [OPERATOR_PROVIDER]: config.BERTH_MODEL_URL
-      ? { ...ownGateway(access, OPERATOR_PROVIDER), models: [modelOf(config, 'default')] }
+      ? {
+          ...ownGateway(access, OPERATOR_PROVIDER),
+          models: [modelOf(config, 'default', isOfLocalServer(config))],
+        }
       : null,
   }
 }
@@ -122,7 +127,7 @@ export function defaultModels(options: {
   const primary = localModel ? `${LOCAL_PROVIDER}/${localModel.model}` : own ? own[1] : ofInstance
   // The engine takes a provider's list of models from its own catalogue, but requires the key.
   const known = providersOf(secrets).map(({ id }) => [id, { models: [] }])
-  const local = localModel && { [LOCAL_PROVIDER]: { models: [modelOf(config, localModel.model)] } }
+  const local = localModel && { [LOCAL_PROVIDER]: { models: [modelOf(config, localModel.model, true)] } }
   return {
     models: { providers: { ...Object.fromEntries(known), ...local } },
     defaults: {
@@ -148,7 +153,11 @@ const ownGateway = (access: ModelAccess, id: string): Json => ({
   api: 'openai-completions',
 })
 
-const modelOf = (config: ModelSettings, id: string): Json => ({
+/** True if the operator's model is on a local server. A fallback elsewhere gets the same requests. */
+const isOfLocalServer = ({ BERTH_MODEL_URL: url, BERTH_MODEL_FALLBACK_URL: fallback }: ModelSettings) =>
+  url !== undefined && isLocalUrl(url) && !fallback
+
+const modelOf = (config: ModelSettings, id: string, isLocal: boolean): Json => ({
   id,
   name: id,
   reasoning: false,
@@ -156,8 +165,12 @@ const modelOf = (config: ModelSettings, id: string): Json => ({
   cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
   contextWindow: config.BERTH_MODEL_CONTEXT,
   maxTokens: maxReplyOf(config),
-  // Names the conversation or task, so that Berth can show its spending.
-  compat: { sendSessionAffinityHeaders: true },
+  compat: {
+    // Names the conversation or task, so that Berth can show its spending.
+    sendSessionAffinityHeaders: true,
+    // Ollama ignores `max_completion_tokens`, and would write without end; OpenAI's models take nothing else.
+    ...(isLocal && { maxTokensField: 'max_tokens' }),
+  },
 })
 
 const maxReplyOf = ({ BERTH_MODEL_CONTEXT }: ModelSettings) =>
