@@ -24,8 +24,8 @@ const LIMITS = {
   /** Maximum silence towards the agent, whose engine gives up after 120 s. */
   quietMs: 15_000,
   errorBytes: 1024 * 1024,
-  /** No server writes so many bytes per token, except for the names of events. */
-  tokenBytes: 16,
+  /** No server sends so many bytes of text per token, and for the names of a few tools. */
+  tokenBytes: 64,
   nameBytes: 16 * 1024,
 }
 /** How fast a model is assumed to think before its first word, in tokens. */
@@ -229,8 +229,8 @@ export class Exchange {
     const { need, known } = this.#options
     const { usd, tokens } = known.session.limits
     this.#meter.push(event)
-    const { textBytes } = this.#meter
-    if (textBytes > 0) this.#wroteAt ??= performance.now()
+    const { textBytes, hasWords } = this.#meter
+    if (hasWords) this.#wroteAt ??= performance.now()
     const most = need.output * LIMITS.tokenBytes + LIMITS.nameBytes
     if ((usd || tokens) && textBytes > most) throw new RefusalError(TOO_LONG)
   }

@@ -89,6 +89,21 @@ test('reports with other values than counts are ignored', () => {
   assert.equal(costOf(most, { input: 30e6, output: 180e6 }), MOST_USD)
 })
 
+test('summaries of thoughts, roles and names of events are no words', () => {
+  for (const [dialect, event] of [
+    ['openai', { choices: [{ delta: { role: 'assistant', content: '' } }] }],
+    ['openai', { type: 'response.reasoning_summary_text.delta', delta: 'Thinking of' }],
+    ['anthropic', { type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'First' } }],
+    ['anthropic', { type: 'content_block_delta', delta: { type: 'signature_delta', signature: 'Eqo' } }],
+  ] as const)
+    assert.equal(read(dialect, event).hasWords, false, JSON.stringify(event))
+  const words = { type: 'content_block_delta', delta: { type: 'text_delta', text: 'Hi' } }
+  const meter = read('anthropic', words)
+  assert.deepEqual([meter.hasWords, meter.textBytes], [true, 2])
+  const call = { tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] }
+  assert.equal(read('openai', { choices: [{ delta: call }] }).textBytes, 3)
+})
+
 test('each kind of token has its own price, and long requests a multiple', () => {
   const usage = { input: 100, output: 50, cachedInput: 40, cacheWrite: 20, reasoning: 30, hourWrite: 10 }
   const price = { input: 10, output: 100, cachedInput: 1, cacheWrite: 12, reasoning: 200 }

@@ -30,6 +30,11 @@ const MOST_TOKENS = 1e9
 /** Anthropic's price of a cache entry for an hour, as a multiple of the input's price. */
 const HOUR_WRITE = 2
 
+/** Types of events about what the model thinks. */
+const SUMMARY = /reasoning|thinking|signature/
+/** Fields of events that are not the model's words. */
+const NAMES = new Set(['type', 'role', 'id', 'call_id', 'status', 'format'])
+
 const asObject = (value: unknown): Json => (isObject(value) ? value : {})
 const count = (value: unknown): number =>
   typeof value === 'number' && value > 0 ? Math.min(Math.ceil(value), MOST_TOKENS) : 0
@@ -43,6 +48,8 @@ export class Meter {
   textBytes = 0
   /** The same in tokens, estimated. */
   textTokens = 0
+  /** True once it has written more than summaries of what it thinks. */
+  hasWords = false
   readonly #dialect: Dialect
   #raw: Json | undefined
 
@@ -77,6 +84,7 @@ export class Meter {
     for (const text of textsOf(data)) {
       this.textBytes += Buffer.byteLength(text)
       this.textTokens += tokensOf(text)
+      this.hasWords ||= text !== '' && !SUMMARY.test(`${data.type} ${asObject(data.delta).type}`)
     }
   }
 }
@@ -165,5 +173,6 @@ const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : []
 
 function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : []
+  if (Array.isArray(value)) return value.flatMap(stringsIn)
+  return Object.entries(asObject(value)).flatMap(([key, one]) => (NAMES.has(key) ? [] : stringsIn(one)))
 }

@@ -57,7 +57,7 @@ test('an agent that leaves a silent stream pays for what the model may have thou
 })
 
 test('a budget ends a stream that ignores the limit of its request', async (t) => {
-  const text = '8 bytes '.repeat(2100)
+  const text = '8 bytes '.repeat(2200)
   const { post, control } = await startModelGateway(t, (res) => headOf(res).write(chunk(text)))
   const answer = await post(CHAT, { model: 'm', stream: true, max_tokens: 10, messages: [] })
   assert.match(await answer.text(), /"Usage limit: .*"budget_exceeded"/)
