@@ -11,6 +11,7 @@ import { MODEL_HOST, MODEL_PORT } from '../lib/net/host-machine.ts'
 import { toIPv4 } from '../lib/net/ip-address.ts'
 import type { Logger } from '../log.ts'
 import { gatewayPath, MODEL_PROVIDERS } from '../model-providers.ts'
+import { passwordHash } from './credential.ts'
 import {
   type Destination,
   formatDestination,
@@ -22,6 +23,8 @@ import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from '.
 import { forward } from './forward.ts'
 import { acceptTunnel, type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
 import type { ModelGateway } from './model/gateway.ts'
+import type { Policies } from './policy/policies.ts'
+import type { Client } from './policy/protocol.ts'
 
 const LIMITS = {
   /** Concurrent requests and tunnels; the next gets 503. */
@@ -57,6 +60,8 @@ export interface EgressOptions {
   routes?: readonly EgressRoute[]
   /** Serves {@link MODEL_HOST} and requests to the proxy itself; hosts of model providers are then refused. */
   gateway?: ModelGateway
+  /** What each agent may connect to. */
+  policies?: Policies
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -81,6 +86,8 @@ interface Door {
   open: Map<string, number>
   limit: number
   isByAddress: boolean
+  /** True if only agents connect. */
+  isOfAgents: boolean
 }
 
 export class EgressProxy {
@@ -91,6 +98,7 @@ export class EgressProxy {
   readonly #refused: BlockList | undefined
   readonly #routes: readonly EgressRoute[]
   readonly #gateway: ModelGateway | undefined
+  readonly #policies: Policies | undefined
   readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
@@ -98,6 +106,7 @@ export class EgressProxy {
 
   constructor(options: EgressOptions) {
     const { allowed, refused, routes = [], gateway, log, registry, limits, resolve, onRefusal } = options
+    this.#policies = options.policies
     this.#log = log
     this.#gateway = gateway
     this.#limits = { ...LIMITS, ...limits }
@@ -136,6 +145,7 @@ export class EgressProxy {
       open: new Map(),
       limit,
       isByAddress,
+      isOfAgents: admitted !== undefined,
       listener: new Listener({
         ...limits,
         connections: 2 * (isByAddress ? limits.exchanges : limit),
@@ -186,6 +196,7 @@ export class EgressProxy {
       if (this.#gateway && hasDestination([GATEWAY], destination))
         return await serveModels(this.#gateway, req, res, path, detached)
       if (this.#gateway) refuseProvider(destination)
+      using visit = await this.#policies?.admit(clientOf(req), destination, door.isOfAgents)
       const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
       const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
       const upstream = await dial(route?.at ?? destination, {
@@ -194,6 +205,7 @@ export class EgressProxy {
         resolve: this.#resolve ?? (isAllowed ? resolveBySystem : resolveByDns),
         ...(this.#refused && { refused: this.#refused }),
       })
+      visit?.opened(upstream)
       const { idleMs, headerBytes } = this.#limits
       if (req.socket.destroyed) upstream.destroy()
       else if (kind === 'connect' && detached) await openTunnel(res, detached, upstream, idleMs)
@@ -218,6 +230,11 @@ export class EgressProxy {
 }
 
 const GATEWAY: Destination = { host: MODEL_HOST, port: MODEL_PORT }
+
+function clientOf({ headers, socket: { remoteAddress = '' } }: IncomingMessage): Client {
+  const credential = passwordHash(headers['proxy-authorization']) ?? ''
+  return { credential, address: toIPv4(remoteAddress) ?? remoteAddress }
+}
 
 const arrivalOf = ({ headers }: IncomingMessage, path: string) => ({
   path,

@@ -150,6 +150,7 @@ export function refuse(res: ServerResponse, { status, message }: ProxyError): vo
   res.statusCode = status
   res.setHeader('Content-Type', 'text/plain; charset=utf-8')
   res.setHeader('Connection', 'close')
+  if (status === 407) res.setHeader('Proxy-Authenticate', 'Basic realm="berth"')
   res.end(`${message}\n`)
 }
 

@@ -1,4 +1,6 @@
+import type { RequestHandler } from 'express'
 import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
+import { loadAgentProxyKey } from '../config.ts'
 import type { Core } from '../core.ts'
 import { OpenCalls } from '../http/open-calls.ts'
 import type { Route } from '../http/route.ts'
@@ -13,6 +15,8 @@ import { consoleRoutes } from './console/console-routes.ts'
 import { conversationRoutes } from './conversations/conversation-routes.ts'
 import { deviceRoutes } from './devices/device-routes.ts'
 import { domainRoutes } from './domains/domain-routes.ts'
+import { egressControl } from './egress/control.ts'
+import { egressRoutes } from './egress/egress-routes.ts'
 import { agentFileRoutes } from './files/agent-file-routes.ts'
 import { gitRoutes, manifestRoutes } from './git/git-routes.ts'
 import { issueRoutes } from './issues/issue-routes.ts'
@@ -35,6 +39,8 @@ export interface Agents {
   services: AgentServices
   calls: OpenCalls
   routes: Route[]
+  /** Answers agent proxies. */
+  control: RequestHandler
 }
 
 /** Agents, the tunnels to them, and the calls that end when their credential does. */
@@ -79,8 +85,10 @@ export function openAgents(core: Core): Agents {
     ...snapshotRoutes(services),
     ...portRoutes(services),
     ...domainRoutes(services),
+    ...egressRoutes(services),
     ...issueRoutes(),
     ...llmKeyRoutes(services),
   ]
-  return { services, calls, routes }
+  const control = egressControl(pool, loadAgentProxyKey(config))
+  return { services, calls, routes, control }
 }

@@ -28,6 +28,8 @@ const KEYED = {
   botTokens: 7,
   /** A workspace: compares its model budgets with its spending and adds a lease, or reports that one was reached. */
   modelBudgets: 8,
+  /** A workspace: replaces an egress policy. */
+  egressPolicies: 9,
 } as const
 
 /** Locks that exist once per database, held by a session: the holder does the work, others skip it. */

@@ -195,6 +195,14 @@ const types = {
     example: { ...anAgent, status: 'starting', statusReason: 'its container is paused' },
   },
   'agent.deleted': { summary: 'An agent was deleted.', ...ofAgent },
+  'egress.denied': {
+    summary: 'The egress policy of an agent has denied a host, for the first time on a day in UTC.',
+    audience: 'agents',
+    resource: 'agent',
+    resourceId: 'the agent',
+    data: z.object({ agentId, name: z.string(), host: z.string() }),
+    example: { agentId: 'x1a2b3c4', name: 'Researcher', host: 'collector.example.net' },
+  },
   'model.budget.reached': {
     summary:
       'The agents of a workspace, or one of them, have spent 50, 80 or 100 % of a budget. `reason` is the code of refusals from now on; null below 100 %.',

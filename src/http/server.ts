@@ -19,7 +19,7 @@ export interface ServerOptions {
   /** Handles requests for hosts other than the API's, before anything of the API. */
   vhosts: RequestHandler
   /** Handles requests of Berth's own processes. They count towards no limit, and are not in the OpenAPI document. */
-  control?: RequestHandler
+  controls?: RequestHandler[]
   /** Handles requests without a matching route, if set. */
   pages?: RequestHandler | undefined
   /** URL of gateways' hosts, with a placeholder for the name. */
@@ -28,7 +28,7 @@ export interface ServerOptions {
 }
 
 export function createServer(options: ServerOptions): Express {
-  const { routes, services, vhosts, control, pages, gatewayUrl, log } = options
+  const { routes, services, vhosts, controls = [], pages, gatewayUrl, log } = options
   const app = express()
   app.set('query parser', parseQuery)
   app.set('etag', false)
@@ -40,7 +40,7 @@ export function createServer(options: ServerOptions): Express {
   app.use(vhosts)
   app.use(refuseUpgrades)
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
-  if (control) app.use(control)
+  for (const control of controls) app.use(control)
   mountRoutes(app, routes, services)
   if (pages) app.use(pages)
   app.use(pointToGateway(gatewayUrl))

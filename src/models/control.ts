@@ -1,6 +1,5 @@
-/** The routes for agent proxies; see `src/agent-proxy/model/protocol.ts`. They take AGENT_PROXY_KEY and no other key. */
-import { createHash, timingSafeEqual } from 'node:crypto'
-import express, { type RequestHandler, Router } from 'express'
+/** Answers agent proxies about models; see `src/agent-proxy/model/protocol.ts`. */
+import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import {
   type GrantAnswer,
@@ -9,15 +8,12 @@ import {
   type SyncAnswer,
 } from '../agent-proxy/model/protocol.ts'
 import type { Pool } from '../db/pool.ts'
-import { unauthorized } from '../errors.ts'
-import { parseInput } from '../http/shapes.ts'
+import { proxyControl } from '../http/proxy-control.ts'
 import type { Ledger } from './ledger.ts'
 import { UNKNOWN_KEY } from './refusals.ts'
 import { takeReports } from './reports.ts'
 import type { Sessions } from './sessions.ts'
 
-/** A sync of a thousand agents that have all used models in the last second. */
-const BODY_BYTES = 8_388_608
 const MAX_KEYS = 20_000
 const MAX_LEASES = 20_000
 /** Leaves room for what a lease has beyond the need. */
@@ -82,35 +78,15 @@ interface Services {
 
 /** Answers agent proxies, and passes all other requests on. */
 export function modelControl({ pool, sessions, ledger, key }: Services): RequestHandler {
-  const router = Router({ caseSensitive: true })
-  const post = <S extends z.ZodType>(
-    path: string,
-    shape: S,
-    answer: (body: z.output<S>) => Promise<SessionAnswer | GrantAnswer | SyncAnswer>,
-  ) =>
-    router.post(path, requireKey(key), express.json({ limit: BODY_BYTES }), async (req, res) => {
-      res.set('Cache-Control', 'no-store').json(await answer(parseInput(shape, req.body)))
-    })
-  post(MODEL_CONTROL.session, sessionRequest, async ({ key }) => {
+  const { router, post } = proxyControl(key)
+  post(MODEL_CONTROL.session, sessionRequest, async ({ key }): Promise<SessionAnswer> => {
     const session = await sessions.find(key)
     return session ? { session } : { refusal: UNKNOWN_KEY }
   })
-  post(MODEL_CONTROL.grant, grantRequest, (request) => ledger.grant(request))
-  post(MODEL_CONTROL.sync, syncRequest, async ({ proxy, leases, keys, known }) => {
+  post(MODEL_CONTROL.grant, grantRequest, (request): Promise<GrantAnswer> => ledger.grant(request))
+  post(MODEL_CONTROL.sync, syncRequest, async ({ proxy, leases, keys, known }): Promise<SyncAnswer> => {
     const ended = await takeReports(pool, { proxy, leases })
     return { ...(await sessions.findAll(keys, known)), ended }
   })
   return router
-}
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest()
-
-/** @throws ApiError 401 without the right key. */
-function requireKey(key: string): RequestHandler {
-  const expected = sha256(`Bearer ${key}`)
-  return (req, _res, next) => {
-    if (!timingSafeEqual(sha256(req.headers.authorization ?? ''), expected))
-      throw unauthorized('AGENT_PROXY_KEY is required')
-    next()
-  }
 }

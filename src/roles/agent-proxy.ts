@@ -12,6 +12,7 @@ import { ModelGateway } from '../agent-proxy/model/gateway.ts'
 import { Journal } from '../agent-proxy/model/journal.ts'
 import { Ledger } from '../agent-proxy/model/ledger.ts'
 import { Upstream } from '../agent-proxy/model/upstream.ts'
+import { Policies } from '../agent-proxy/policy/policies.ts'
 import { AGENT_PROXY_PORT, type AgentProxyAddress } from '../agent-proxy/tunnel-client.ts'
 import { TunnelServer } from '../agent-proxy/tunnel-server.ts'
 import { agentsApiUrl } from '../agents/urls.ts'
@@ -42,8 +43,12 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
     allowed: allowedDestinations(config),
     refused: blockList(config.BERTH_EGRESS_REFUSE),
   }
-  const gateway = openGateway(shared, destinations)
-  const { egress, port: egressPort, networks } = await openEgress(shared, { ...destinations, gateway })
+  const control = openControl(shared)
+  const policies = new Policies({ control, log })
+  parts.add('egress policies', () => policies.close())
+  const gateway = openGateway(shared, control, destinations)
+  const ways = { ...destinations, gateway, policies }
+  const { egress, port: egressPort, networks } = await openEgress(shared, ways)
   const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks, gateway })
   parts.add('connections', async () => {
     await networks?.stop()
@@ -115,7 +120,7 @@ async function openTunnelServer(
 /** Resolves without networks if no agents are on this machine: they then come from BERTH_AGENT_SUBNETS. */
 async function openEgress(
   { config, log, registry, drainMs }: Shared,
-  ways: Destinations & { gateway: ModelGateway },
+  ways: Destinations & { gateway: ModelGateway; policies: Policies },
 ): Promise<{
   egress: EgressProxy
   port: number
@@ -153,19 +158,25 @@ interface Destinations {
   refused: BlockList
 }
 
+/** Opens the calls of `web`. Closed after everything that reports to it. */
+function openControl({ config, key, parts }: Shared): ControlClient {
+  const control = new ControlClient({ url: config.BERTH_WEB_URL ?? webOnThisMachine(config), key })
+  parts.add('calls of web', () => control.close())
+  return control
+}
+
 /** Opens the model gateway. Closed after the connections of agents, so that it reports what they spent. */
 function openGateway(
-  { config, log, registry, key, parts }: Shared,
+  { config, log, registry, parts }: Shared,
+  control: ControlClient,
   destinations: Destinations,
 ): ModelGateway {
-  const control = new ControlClient({ url: config.BERTH_WEB_URL ?? webOnThisMachine(config), key })
   const journal = new Journal(join(config.BERTH_DATA_DIR, 'models.jsonl'), log)
   const ledger = new Ledger({ control, log, journal })
   const upstream = new Upstream(destinations)
   parts.add('model gateway', async () => {
     upstream.close()
     await ledger.close()
-    control.close()
   })
   return new ModelGateway({ ledger, upstream, log, registry })
 }

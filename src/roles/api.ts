@@ -38,10 +38,10 @@ export function createApi(
     readiness: Readiness
     services: RouteServices
     vhosts: RequestHandler
-    control: RequestHandler
+    controls: RequestHandler[]
   },
 ): Express {
-  const { services, vhosts, control } = options
+  const { services, vhosts, controls } = options
   const routes = [...options.routes, ...healthRoutes(options.readiness)]
   const isDashboardOn = config.BERTH_DASHBOARD === 'on'
   const documented = documentRoutes(routes, {
@@ -53,7 +53,7 @@ export function createApi(
     routes: [...routes, ...documented],
     services,
     vhosts,
-    control,
+    controls,
     pages: isDashboardOn ? dashboard(config.BERTH_GATEWAY_DOMAIN) : undefined,
     gatewayUrl: urlOf(config, `<gateway>.${config.BERTH_GATEWAY_DOMAIN}`),
     log,

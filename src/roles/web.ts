@@ -54,7 +54,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     readiness,
     services,
     vhosts: hosts.handler,
-    control: models.control,
+    controls: [models.control, agents.control],
   })
   dispatcher.start()
   parts.add('dispatcher', () => dispatcher.stop())

@@ -78,16 +78,21 @@ export async function talk(port: number, bytes: string): Promise<string> {
 }
 
 /** Sends a request in absolute form through the proxy. */
-export async function get(port: number, url: string, headers: Record<string, string> = {}) {
-  const req = request({ host: '127.0.0.1', port, path: url, headers, agent: false })
+export async function get(
+  port: number,
+  url: string,
+  headers: Record<string, string> = {},
+  host = '127.0.0.1',
+) {
+  const req = request({ host, port, path: url, headers, agent: false })
   req.end()
   const [res] = (await once(req, 'response')) as [IncomingMessage]
   return { status: res.statusCode, headers: res.headers, rawHeaders: res.rawHeaders, body: await text(res) }
 }
 
 /** A CONNECT; `socket` is the tunnel if the status is 200. */
-export async function openTunnel(port: number, authority: string) {
-  const req = request({ host: '127.0.0.1', port, method: 'CONNECT', path: authority, agent: false })
+export async function openTunnel(port: number, authority: string, headers: Record<string, string> = {}) {
+  const req = request({ host: '127.0.0.1', port, method: 'CONNECT', path: authority, headers, agent: false })
   req.end()
   const [res, socket, head] = (await once(req, 'connect')) as [IncomingMessage, Socket, Buffer]
   socket.on('error', () => {})

@@ -1,7 +1,8 @@
-/** Calls `web` for sessions, grants and syncs, over a few connections that stay open. */
+/** Calls `web` for sessions, grants, syncs and egress policies, over a few connections that stay open. */
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { readWhole } from '../../lib/read.ts'
+import { EGRESS_CONTROL, type EgressAnswer, type EgressRequest } from '../policy/protocol.ts'
 import {
   type GrantAnswer,
   type GrantRequest,
@@ -39,6 +40,7 @@ export class ControlClient {
   session = (request: SessionRequest) => this.#call<SessionAnswer>(MODEL_CONTROL.session, request)
   grant = (request: GrantRequest) => this.#call<GrantAnswer>(MODEL_CONTROL.grant, request)
   sync = (request: SyncRequest) => this.#call<SyncAnswer>(MODEL_CONTROL.sync, request)
+  egress = (request: EgressRequest) => this.#call<EgressAnswer>(EGRESS_CONTROL, request)
 
   close(): void {
     this.#agent.destroy()

@@ -2,7 +2,6 @@
  * The model gateway: the agents' only way to a model. It knows an agent by its virtual key, reserves what a request may
  * cost, inserts the provider's real key, and charges what the response used.
  */
-import { createHash } from 'node:crypto'
 import {
   createServer,
   type IncomingMessage,
@@ -14,6 +13,7 @@ import type { Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Logger } from '../../log.ts'
 import { type Dialect, gatewayPath } from '../../model-providers.ts'
+import { passwordHash, sha256 } from '../credential.ts'
 import { uncountable } from './countable.ts'
 import { Exchange } from './exchange.ts'
 import { type JsonBody, readJsonBody, withValues } from './json-body.ts'
@@ -367,14 +367,4 @@ function sendModels(res: ServerResponse, session: Session, { id, dialect, models
   const body = JSON.stringify(lists[dialect]())
   res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
   res.end(body)
-}
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-
-/** SHA-256 of the password in `Basic …`. */
-function passwordHash(authorization: string | undefined): string | undefined {
-  const encoded = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '')?.[1]
-  if (!encoded) return undefined
-  const decoded = Buffer.from(encoded, 'base64').toString()
-  return sha256(decoded.slice(decoded.indexOf(':') + 1))
 }

@@ -353,6 +353,16 @@ export type ModelPrice = Prisma.ModelPriceModel
  */
 export type ModelBudget = Prisma.ModelBudgetModel
 /**
+ * Model EgressPolicy
+ * Where an agent may connect to through the egress proxy.
+ */
+export type EgressPolicy = Prisma.EgressPolicyModel
+/**
+ * Model EgressCount
+ * The connections of an agent to a host on a day in UTC, as agent proxies report them.
+ */
+export type EgressCount = Prisma.EgressCountModel
+/**
  * Model ModelLease
  * An amount that an agent proxy may spend for an agent without asking again. It counts against the budgets until the proxy has
  * reported how it was spent. After `expires_at`, only `open_usd` and `open_tokens` still count.

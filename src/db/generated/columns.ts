@@ -603,6 +603,26 @@ export const ModelBudget = {
   updatedAt: 'timestamptz',
 } as const
 
+export const EgressPolicy = {
+  id: 'uuid',
+  workspaceId: 'uuid',
+  agentId: 'uuid?',
+  mode: 'text',
+  allow: 'text[]',
+  deny: 'text[]',
+  updatedAt: 'timestamptz',
+} as const
+
+export const EgressCount = {
+  agentId: 'uuid',
+  day: 'date',
+  host: 'text',
+  requests: 'int8',
+  denied: 'int8',
+  bytesSent: 'int8',
+  bytesReceived: 'int8',
+} as const
+
 export const ModelLease = {
   id: 'uuid',
   workspaceId: 'uuid',

@@ -449,6 +449,8 @@ export const ModelName = {
   AgentRoute: 'AgentRoute',
   ModelPrice: 'ModelPrice',
   ModelBudget: 'ModelBudget',
+  EgressPolicy: 'EgressPolicy',
+  EgressCount: 'EgressCount',
   ModelLease: 'ModelLease',
   ModelSpending: 'ModelSpending',
   ModelDay: 'ModelDay'
@@ -467,7 +469,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "modelLease" | "modelSpending" | "modelDay"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -4319,6 +4321,154 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    EgressPolicy: {
+      payload: Prisma.$EgressPolicyPayload<ExtArgs>
+      fields: Prisma.EgressPolicyFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.EgressPolicyFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.EgressPolicyFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        findFirst: {
+          args: Prisma.EgressPolicyFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.EgressPolicyFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        findMany: {
+          args: Prisma.EgressPolicyFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>[]
+        }
+        create: {
+          args: Prisma.EgressPolicyCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        createMany: {
+          args: Prisma.EgressPolicyCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.EgressPolicyCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>[]
+        }
+        delete: {
+          args: Prisma.EgressPolicyDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        update: {
+          args: Prisma.EgressPolicyUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        deleteMany: {
+          args: Prisma.EgressPolicyDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.EgressPolicyUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.EgressPolicyUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>[]
+        }
+        upsert: {
+          args: Prisma.EgressPolicyUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressPolicyPayload>
+        }
+        aggregate: {
+          args: Prisma.EgressPolicyAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateEgressPolicy>
+        }
+        groupBy: {
+          args: Prisma.EgressPolicyGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EgressPolicyGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.EgressPolicyCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EgressPolicyCountAggregateOutputType> | number
+        }
+      }
+    }
+    EgressCount: {
+      payload: Prisma.$EgressCountPayload<ExtArgs>
+      fields: Prisma.EgressCountFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.EgressCountFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.EgressCountFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        findFirst: {
+          args: Prisma.EgressCountFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.EgressCountFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        findMany: {
+          args: Prisma.EgressCountFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>[]
+        }
+        create: {
+          args: Prisma.EgressCountCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        createMany: {
+          args: Prisma.EgressCountCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.EgressCountCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>[]
+        }
+        delete: {
+          args: Prisma.EgressCountDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        update: {
+          args: Prisma.EgressCountUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        deleteMany: {
+          args: Prisma.EgressCountDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.EgressCountUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.EgressCountUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>[]
+        }
+        upsert: {
+          args: Prisma.EgressCountUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EgressCountPayload>
+        }
+        aggregate: {
+          args: Prisma.EgressCountAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateEgressCount>
+        }
+        groupBy: {
+          args: Prisma.EgressCountGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EgressCountGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.EgressCountCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EgressCountCountAggregateOutputType> | number
+        }
+      }
+    }
     ModelLease: {
       payload: Prisma.$ModelLeasePayload<ExtArgs>
       fields: Prisma.ModelLeaseFieldRefs
@@ -5339,6 +5489,32 @@ export const ModelBudgetScalarFieldEnum = {
 export type ModelBudgetScalarFieldEnum = (typeof ModelBudgetScalarFieldEnum)[keyof typeof ModelBudgetScalarFieldEnum]
 
 
+export const EgressPolicyScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  mode: 'mode',
+  allow: 'allow',
+  deny: 'deny',
+  updatedAt: 'updatedAt'
+} as const
+
+export type EgressPolicyScalarFieldEnum = (typeof EgressPolicyScalarFieldEnum)[keyof typeof EgressPolicyScalarFieldEnum]
+
+
+export const EgressCountScalarFieldEnum = {
+  agentId: 'agentId',
+  day: 'day',
+  host: 'host',
+  requests: 'requests',
+  denied: 'denied',
+  bytesSent: 'bytesSent',
+  bytesReceived: 'bytesReceived'
+} as const
+
+export type EgressCountScalarFieldEnum = (typeof EgressCountScalarFieldEnum)[keyof typeof EgressCountScalarFieldEnum]
+
+
 export const ModelLeaseScalarFieldEnum = {
   id: 'id',
   workspaceId: 'workspaceId',
@@ -5767,6 +5943,8 @@ export type GlobalOmitConfig = {
   agentRoute?: Prisma.AgentRouteOmit
   modelPrice?: Prisma.ModelPriceOmit
   modelBudget?: Prisma.ModelBudgetOmit
+  egressPolicy?: Prisma.EgressPolicyOmit
+  egressCount?: Prisma.EgressCountOmit
   modelLease?: Prisma.ModelLeaseOmit
   modelSpending?: Prisma.ModelSpendingOmit
   modelDay?: Prisma.ModelDayOmit

@@ -103,6 +103,8 @@ export const ModelName = {
   AgentRoute: 'AgentRoute',
   ModelPrice: 'ModelPrice',
   ModelBudget: 'ModelBudget',
+  EgressPolicy: 'EgressPolicy',
+  EgressCount: 'EgressCount',
   ModelLease: 'ModelLease',
   ModelSpending: 'ModelSpending',
   ModelDay: 'ModelDay'
@@ -881,6 +883,32 @@ export const ModelBudgetScalarFieldEnum = {
 } as const
 
 export type ModelBudgetScalarFieldEnum = (typeof ModelBudgetScalarFieldEnum)[keyof typeof ModelBudgetScalarFieldEnum]
+
+
+export const EgressPolicyScalarFieldEnum = {
+  id: 'id',
+  workspaceId: 'workspaceId',
+  agentId: 'agentId',
+  mode: 'mode',
+  allow: 'allow',
+  deny: 'deny',
+  updatedAt: 'updatedAt'
+} as const
+
+export type EgressPolicyScalarFieldEnum = (typeof EgressPolicyScalarFieldEnum)[keyof typeof EgressPolicyScalarFieldEnum]
+
+
+export const EgressCountScalarFieldEnum = {
+  agentId: 'agentId',
+  day: 'day',
+  host: 'host',
+  requests: 'requests',
+  denied: 'denied',
+  bytesSent: 'bytesSent',
+  bytesReceived: 'bytesReceived'
+} as const
+
+export type EgressCountScalarFieldEnum = (typeof EgressCountScalarFieldEnum)[keyof typeof EgressCountScalarFieldEnum]
 
 
 export const ModelLeaseScalarFieldEnum = {

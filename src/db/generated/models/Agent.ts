@@ -449,6 +449,8 @@ export type AgentWhereInput = {
   snapshots?: Prisma.SnapshotListRelationFilter
   usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
   budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
+  egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
+  egressCounts?: Prisma.EgressCountListRelationFilter
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -496,6 +498,8 @@ export type AgentOrderByWithRelationInput = {
   snapshots?: Prisma.SnapshotOrderByRelationAggregateInput
   usage?: Prisma.AgentUsageOrderByWithRelationInput
   budget?: Prisma.ModelBudgetOrderByWithRelationInput
+  egressPolicy?: Prisma.EgressPolicyOrderByWithRelationInput
+  egressCounts?: Prisma.EgressCountOrderByRelationAggregateInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
@@ -546,6 +550,8 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   snapshots?: Prisma.SnapshotListRelationFilter
   usage?: Prisma.XOR<Prisma.AgentUsageNullableScalarRelationFilter, Prisma.AgentUsageWhereInput> | null
   budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
+  egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
+  egressCounts?: Prisma.EgressCountListRelationFilter
 }, "id" | "agentId" | "gatewayToken" | "modelKeyHash">
 
 export type AgentOrderByWithAggregationInput = {
@@ -677,6 +683,8 @@ export type AgentCreateInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -724,6 +732,8 @@ export type AgentUncheckedCreateInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -771,6 +781,8 @@ export type AgentUpdateInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -818,6 +830,8 @@ export type AgentUncheckedUpdateInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -1188,6 +1202,36 @@ export type AgentUpdateOneWithoutBudgetNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutBudgetInput, Prisma.AgentUpdateWithoutBudgetInput>, Prisma.AgentUncheckedUpdateWithoutBudgetInput>
 }
 
+export type AgentCreateNestedOneWithoutEgressPolicyInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEgressPolicyInput, Prisma.AgentUncheckedCreateWithoutEgressPolicyInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEgressPolicyInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneWithoutEgressPolicyNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEgressPolicyInput, Prisma.AgentUncheckedCreateWithoutEgressPolicyInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEgressPolicyInput
+  upsert?: Prisma.AgentUpsertWithoutEgressPolicyInput
+  disconnect?: Prisma.AgentWhereInput | boolean
+  delete?: Prisma.AgentWhereInput | boolean
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutEgressPolicyInput, Prisma.AgentUpdateWithoutEgressPolicyInput>, Prisma.AgentUncheckedUpdateWithoutEgressPolicyInput>
+}
+
+export type AgentCreateNestedOneWithoutEgressCountsInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEgressCountsInput, Prisma.AgentUncheckedCreateWithoutEgressCountsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEgressCountsInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutEgressCountsNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEgressCountsInput, Prisma.AgentUncheckedCreateWithoutEgressCountsInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEgressCountsInput
+  upsert?: Prisma.AgentUpsertWithoutEgressCountsInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutEgressCountsInput, Prisma.AgentUpdateWithoutEgressCountsInput>, Prisma.AgentUncheckedUpdateWithoutEgressCountsInput>
+}
+
 export type AgentCreateWithoutUsageInput = {
   id?: string
   agentId: string
@@ -1232,6 +1276,8 @@ export type AgentCreateWithoutUsageInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutUsageInput = {
@@ -1278,6 +1324,8 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutUsageInput = {
@@ -1340,6 +1388,8 @@ export type AgentUpdateWithoutUsageInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutUsageInput = {
@@ -1386,6 +1436,8 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSecretsInput = {
@@ -1432,6 +1484,8 @@ export type AgentCreateWithoutSecretsInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1478,6 +1532,8 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1540,6 +1596,8 @@ export type AgentUpdateWithoutSecretsInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1586,6 +1644,8 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1632,6 +1692,8 @@ export type AgentCreateWithoutChannelsInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -1678,6 +1740,8 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -1740,6 +1804,8 @@ export type AgentUpdateWithoutChannelsInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -1786,6 +1852,8 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutNotedTaskRunsInput = {
@@ -1832,6 +1900,8 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
@@ -1878,6 +1948,8 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
@@ -1940,6 +2012,8 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
@@ -1986,6 +2060,8 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -2032,6 +2108,8 @@ export type AgentCreateWithoutSnapshotsInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -2078,6 +2156,8 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -2140,6 +2220,8 @@ export type AgentUpdateWithoutSnapshotsInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -2186,6 +2268,8 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -2232,6 +2316,8 @@ export type AgentCreateWithoutSkillsInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -2278,6 +2364,8 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -2340,6 +2428,8 @@ export type AgentUpdateWithoutSkillsInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -2386,6 +2476,8 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -2432,6 +2524,8 @@ export type AgentCreateWithoutDomainsInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -2478,6 +2572,8 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -2540,6 +2636,8 @@ export type AgentUpdateWithoutDomainsInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -2586,6 +2684,8 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -2632,6 +2732,8 @@ export type AgentCreateWithoutRoutesInput = {
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -2678,6 +2780,8 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -2740,6 +2844,8 @@ export type AgentUpdateWithoutRoutesInput = {
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -2786,6 +2892,8 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutBudgetInput = {
@@ -2832,6 +2940,8 @@ export type AgentCreateWithoutBudgetInput = {
   domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutBudgetInput = {
@@ -2878,6 +2988,8 @@ export type AgentUncheckedCreateWithoutBudgetInput = {
   domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
   snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutBudgetInput = {
@@ -2940,6 +3052,8 @@ export type AgentUpdateWithoutBudgetInput = {
   domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutBudgetInput = {
@@ -2986,6 +3100,424 @@ export type AgentUncheckedUpdateWithoutBudgetInput = {
   domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
   snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentCreateWithoutEgressPolicyInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutEgressPolicyInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutEgressPolicyInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEgressPolicyInput, Prisma.AgentUncheckedCreateWithoutEgressPolicyInput>
+}
+
+export type AgentUpsertWithoutEgressPolicyInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutEgressPolicyInput, Prisma.AgentUncheckedUpdateWithoutEgressPolicyInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEgressPolicyInput, Prisma.AgentUncheckedCreateWithoutEgressPolicyInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutEgressPolicyInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutEgressPolicyInput, Prisma.AgentUncheckedUpdateWithoutEgressPolicyInput>
+}
+
+export type AgentUpdateWithoutEgressPolicyInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentCreateWithoutEgressCountsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutEgressCountsInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutEgressCountsInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEgressCountsInput, Prisma.AgentUncheckedCreateWithoutEgressCountsInput>
+}
+
+export type AgentUpsertWithoutEgressCountsInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutEgressCountsInput, Prisma.AgentUncheckedUpdateWithoutEgressCountsInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEgressCountsInput, Prisma.AgentUncheckedCreateWithoutEgressCountsInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutEgressCountsInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutEgressCountsInput, Prisma.AgentUncheckedUpdateWithoutEgressCountsInput>
+}
+
+export type AgentUpdateWithoutEgressCountsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutEgressCountsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 
@@ -3001,6 +3533,7 @@ export type AgentCountOutputType = {
   skills: number
   domains: number
   snapshots: number
+  egressCounts: number
 }
 
 export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -3011,6 +3544,7 @@ export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.
   skills?: boolean | AgentCountOutputTypeCountSkillsArgs
   domains?: boolean | AgentCountOutputTypeCountDomainsArgs
   snapshots?: boolean | AgentCountOutputTypeCountSnapshotsArgs
+  egressCounts?: boolean | AgentCountOutputTypeCountEgressCountsArgs
 }
 
 /**
@@ -3072,6 +3606,13 @@ export type AgentCountOutputTypeCountSnapshotsArgs<ExtArgs extends runtime.Types
   where?: Prisma.SnapshotWhereInput
 }
 
+/**
+ * AgentCountOutputType without action
+ */
+export type AgentCountOutputTypeCountEgressCountsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.EgressCountWhereInput
+}
+
 
 export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -3118,6 +3659,8 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
   usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
+  egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
+  egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -3246,6 +3789,8 @@ export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   snapshots?: boolean | Prisma.Agent$snapshotsArgs<ExtArgs>
   usage?: boolean | Prisma.Agent$usageArgs<ExtArgs>
   budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
+  egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
+  egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -3263,6 +3808,8 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     snapshots: Prisma.$SnapshotPayload<ExtArgs>[]
     usage: Prisma.$AgentUsagePayload<ExtArgs> | null
     budget: Prisma.$ModelBudgetPayload<ExtArgs> | null
+    egressPolicy: Prisma.$EgressPolicyPayload<ExtArgs> | null
+    egressCounts: Prisma.$EgressCountPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -3784,6 +4331,8 @@ export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Ty
   snapshots<T extends Prisma.Agent$snapshotsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$snapshotsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$SnapshotPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   usage<T extends Prisma.Agent$usageArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$usageArgs<ExtArgs>>): Prisma.Prisma__AgentUsageClient<runtime.Types.Result.GetResult<Prisma.$AgentUsagePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   budget<T extends Prisma.Agent$budgetArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$budgetArgs<ExtArgs>>): Prisma.Prisma__ModelBudgetClient<runtime.Types.Result.GetResult<Prisma.$ModelBudgetPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
+  egressPolicy<T extends Prisma.Agent$egressPolicyArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressPolicyArgs<ExtArgs>>): Prisma.Prisma__EgressPolicyClient<runtime.Types.Result.GetResult<Prisma.$EgressPolicyPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
+  egressCounts<T extends Prisma.Agent$egressCountsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressCountsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$EgressCountPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -4444,6 +4993,49 @@ export type Agent$budgetArgs<ExtArgs extends runtime.Types.Extensions.InternalAr
    */
   include?: Prisma.ModelBudgetInclude<ExtArgs> | null
   where?: Prisma.ModelBudgetWhereInput
+}
+
+/**
+ * Agent.egressPolicy
+ */
+export type Agent$egressPolicyArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the EgressPolicy
+   */
+  select?: Prisma.EgressPolicySelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the EgressPolicy
+   */
+  omit?: Prisma.EgressPolicyOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.EgressPolicyInclude<ExtArgs> | null
+  where?: Prisma.EgressPolicyWhereInput
+}
+
+/**
+ * Agent.egressCounts
+ */
+export type Agent$egressCountsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the EgressCount
+   */
+  select?: Prisma.EgressCountSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the EgressCount
+   */
+  omit?: Prisma.EgressCountOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.EgressCountInclude<ExtArgs> | null
+  where?: Prisma.EgressCountWhereInput
+  orderBy?: Prisma.EgressCountOrderByWithRelationInput | Prisma.EgressCountOrderByWithRelationInput[]
+  cursor?: Prisma.EgressCountWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.EgressCountScalarFieldEnum | Prisma.EgressCountScalarFieldEnum[]
 }
 
 /**

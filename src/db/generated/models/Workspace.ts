@@ -185,6 +185,7 @@ export type WorkspaceWhereInput = {
   invitations?: Prisma.InvitationListRelationFilter
   webhooks?: Prisma.WebhookListRelationFilter
   budgets?: Prisma.ModelBudgetListRelationFilter
+  egress?: Prisma.EgressPolicyListRelationFilter
 }
 
 export type WorkspaceOrderByWithRelationInput = {
@@ -203,6 +204,7 @@ export type WorkspaceOrderByWithRelationInput = {
   invitations?: Prisma.InvitationOrderByRelationAggregateInput
   webhooks?: Prisma.WebhookOrderByRelationAggregateInput
   budgets?: Prisma.ModelBudgetOrderByRelationAggregateInput
+  egress?: Prisma.EgressPolicyOrderByRelationAggregateInput
 }
 
 export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
@@ -224,6 +226,7 @@ export type WorkspaceWhereUniqueInput = Prisma.AtLeast<{
   invitations?: Prisma.InvitationListRelationFilter
   webhooks?: Prisma.WebhookListRelationFilter
   budgets?: Prisma.ModelBudgetListRelationFilter
+  egress?: Prisma.EgressPolicyListRelationFilter
 }, "id" | "name">
 
 export type WorkspaceOrderByWithAggregationInput = {
@@ -261,6 +264,7 @@ export type WorkspaceCreateInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateInput = {
@@ -278,6 +282,7 @@ export type WorkspaceUncheckedCreateInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUpdateInput = {
@@ -295,6 +300,7 @@ export type WorkspaceUpdateInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateInput = {
@@ -312,6 +318,7 @@ export type WorkspaceUncheckedUpdateInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyInput = {
@@ -556,6 +563,20 @@ export type WorkspaceUpdateOneRequiredWithoutBudgetsNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutBudgetsInput, Prisma.WorkspaceUpdateWithoutBudgetsInput>, Prisma.WorkspaceUncheckedUpdateWithoutBudgetsInput>
 }
 
+export type WorkspaceCreateNestedOneWithoutEgressInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutEgressInput, Prisma.WorkspaceUncheckedCreateWithoutEgressInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutEgressInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+}
+
+export type WorkspaceUpdateOneRequiredWithoutEgressNestedInput = {
+  create?: Prisma.XOR<Prisma.WorkspaceCreateWithoutEgressInput, Prisma.WorkspaceUncheckedCreateWithoutEgressInput>
+  connectOrCreate?: Prisma.WorkspaceCreateOrConnectWithoutEgressInput
+  upsert?: Prisma.WorkspaceUpsertWithoutEgressInput
+  connect?: Prisma.WorkspaceWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.WorkspaceUpdateToOneWithWhereWithoutEgressInput, Prisma.WorkspaceUpdateWithoutEgressInput>, Prisma.WorkspaceUncheckedUpdateWithoutEgressInput>
+}
+
 export type WorkspaceCreateWithoutPlanInput = {
   id?: string
   name: string
@@ -570,6 +591,7 @@ export type WorkspaceCreateWithoutPlanInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutPlanInput = {
@@ -586,6 +608,7 @@ export type WorkspaceUncheckedCreateWithoutPlanInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutPlanInput = {
@@ -638,6 +661,7 @@ export type WorkspaceCreateWithoutMembershipsInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
@@ -654,6 +678,7 @@ export type WorkspaceUncheckedCreateWithoutMembershipsInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutMembershipsInput = {
@@ -686,6 +711,7 @@ export type WorkspaceUpdateWithoutMembershipsInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
@@ -702,6 +728,7 @@ export type WorkspaceUncheckedUpdateWithoutMembershipsInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutKeysInput = {
@@ -718,6 +745,7 @@ export type WorkspaceCreateWithoutKeysInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutKeysInput = {
@@ -734,6 +762,7 @@ export type WorkspaceUncheckedCreateWithoutKeysInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutKeysInput = {
@@ -766,6 +795,7 @@ export type WorkspaceUpdateWithoutKeysInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutKeysInput = {
@@ -782,6 +812,7 @@ export type WorkspaceUncheckedUpdateWithoutKeysInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutInvitationsInput = {
@@ -798,6 +829,7 @@ export type WorkspaceCreateWithoutInvitationsInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
@@ -814,6 +846,7 @@ export type WorkspaceUncheckedCreateWithoutInvitationsInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutInvitationsInput = {
@@ -846,6 +879,7 @@ export type WorkspaceUpdateWithoutInvitationsInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
@@ -862,6 +896,7 @@ export type WorkspaceUncheckedUpdateWithoutInvitationsInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutFeedbackInput = {
@@ -878,6 +913,7 @@ export type WorkspaceCreateWithoutFeedbackInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
@@ -894,6 +930,7 @@ export type WorkspaceUncheckedCreateWithoutFeedbackInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutFeedbackInput = {
@@ -926,6 +963,7 @@ export type WorkspaceUpdateWithoutFeedbackInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
@@ -942,6 +980,7 @@ export type WorkspaceUncheckedUpdateWithoutFeedbackInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutWebhooksInput = {
@@ -958,6 +997,7 @@ export type WorkspaceCreateWithoutWebhooksInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutWebhooksInput = {
@@ -974,6 +1014,7 @@ export type WorkspaceUncheckedCreateWithoutWebhooksInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutWebhooksInput = {
@@ -1006,6 +1047,7 @@ export type WorkspaceUpdateWithoutWebhooksInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutWebhooksInput = {
@@ -1022,6 +1064,7 @@ export type WorkspaceUncheckedUpdateWithoutWebhooksInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGroupsInput = {
@@ -1038,6 +1081,7 @@ export type WorkspaceCreateWithoutGroupsInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGroupsInput = {
@@ -1054,6 +1098,7 @@ export type WorkspaceUncheckedCreateWithoutGroupsInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGroupsInput = {
@@ -1086,6 +1131,7 @@ export type WorkspaceUpdateWithoutGroupsInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
@@ -1102,6 +1148,7 @@ export type WorkspaceUncheckedUpdateWithoutGroupsInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutGatewaysInput = {
@@ -1118,6 +1165,7 @@ export type WorkspaceCreateWithoutGatewaysInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
@@ -1134,6 +1182,7 @@ export type WorkspaceUncheckedCreateWithoutGatewaysInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutGatewaysInput = {
@@ -1166,6 +1215,7 @@ export type WorkspaceUpdateWithoutGatewaysInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
@@ -1182,6 +1232,7 @@ export type WorkspaceUncheckedUpdateWithoutGatewaysInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSignaturesInput = {
@@ -1198,6 +1249,7 @@ export type WorkspaceCreateWithoutSignaturesInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
@@ -1214,6 +1266,7 @@ export type WorkspaceUncheckedCreateWithoutSignaturesInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSignaturesInput = {
@@ -1246,6 +1299,7 @@ export type WorkspaceUpdateWithoutSignaturesInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
@@ -1262,6 +1316,7 @@ export type WorkspaceUncheckedUpdateWithoutSignaturesInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutSwapsInput = {
@@ -1278,6 +1333,7 @@ export type WorkspaceCreateWithoutSwapsInput = {
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutSwapsInput = {
@@ -1294,6 +1350,7 @@ export type WorkspaceUncheckedCreateWithoutSwapsInput = {
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
   budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutSwapsInput = {
@@ -1326,6 +1383,7 @@ export type WorkspaceUpdateWithoutSwapsInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
@@ -1342,6 +1400,7 @@ export type WorkspaceUncheckedUpdateWithoutSwapsInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateWithoutBudgetsInput = {
@@ -1358,6 +1417,7 @@ export type WorkspaceCreateWithoutBudgetsInput = {
   feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceUncheckedCreateWithoutBudgetsInput = {
@@ -1374,6 +1434,7 @@ export type WorkspaceUncheckedCreateWithoutBudgetsInput = {
   feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
   invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
   webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  egress?: Prisma.EgressPolicyUncheckedCreateNestedManyWithoutWorkspaceInput
 }
 
 export type WorkspaceCreateOrConnectWithoutBudgetsInput = {
@@ -1406,6 +1467,7 @@ export type WorkspaceUpdateWithoutBudgetsInput = {
   feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutBudgetsInput = {
@@ -1422,6 +1484,91 @@ export type WorkspaceUncheckedUpdateWithoutBudgetsInput = {
   feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceCreateWithoutEgressInput = {
+  id?: string
+  name: string
+  createdAt?: Date | string
+  plan: Prisma.PlanCreateNestedOneWithoutWorkspacesInput
+  memberships?: Prisma.MembershipCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceUncheckedCreateWithoutEgressInput = {
+  id?: string
+  name: string
+  planName: string
+  createdAt?: Date | string
+  memberships?: Prisma.MembershipUncheckedCreateNestedManyWithoutWorkspaceInput
+  keys?: Prisma.ApiKeyUncheckedCreateNestedManyWithoutWorkspaceInput
+  gateways?: Prisma.GatewayUncheckedCreateNestedManyWithoutWorkspaceInput
+  signatures?: Prisma.CidSignatureUncheckedCreateNestedManyWithoutWorkspaceInput
+  groups?: Prisma.FileGroupUncheckedCreateNestedManyWithoutWorkspaceInput
+  swaps?: Prisma.SwapUncheckedCreateNestedManyWithoutWorkspaceInput
+  feedback?: Prisma.FeedbackUncheckedCreateNestedManyWithoutWorkspaceInput
+  invitations?: Prisma.InvitationUncheckedCreateNestedManyWithoutWorkspaceInput
+  webhooks?: Prisma.WebhookUncheckedCreateNestedManyWithoutWorkspaceInput
+  budgets?: Prisma.ModelBudgetUncheckedCreateNestedManyWithoutWorkspaceInput
+}
+
+export type WorkspaceCreateOrConnectWithoutEgressInput = {
+  where: Prisma.WorkspaceWhereUniqueInput
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutEgressInput, Prisma.WorkspaceUncheckedCreateWithoutEgressInput>
+}
+
+export type WorkspaceUpsertWithoutEgressInput = {
+  update: Prisma.XOR<Prisma.WorkspaceUpdateWithoutEgressInput, Prisma.WorkspaceUncheckedUpdateWithoutEgressInput>
+  create: Prisma.XOR<Prisma.WorkspaceCreateWithoutEgressInput, Prisma.WorkspaceUncheckedCreateWithoutEgressInput>
+  where?: Prisma.WorkspaceWhereInput
+}
+
+export type WorkspaceUpdateToOneWithWhereWithoutEgressInput = {
+  where?: Prisma.WorkspaceWhereInput
+  data: Prisma.XOR<Prisma.WorkspaceUpdateWithoutEgressInput, Prisma.WorkspaceUncheckedUpdateWithoutEgressInput>
+}
+
+export type WorkspaceUpdateWithoutEgressInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  plan?: Prisma.PlanUpdateOneRequiredWithoutWorkspacesNestedInput
+  memberships?: Prisma.MembershipUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+}
+
+export type WorkspaceUncheckedUpdateWithoutEgressInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  planName?: Prisma.StringFieldUpdateOperationsInput | string
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  memberships?: Prisma.MembershipUncheckedUpdateManyWithoutWorkspaceNestedInput
+  keys?: Prisma.ApiKeyUncheckedUpdateManyWithoutWorkspaceNestedInput
+  gateways?: Prisma.GatewayUncheckedUpdateManyWithoutWorkspaceNestedInput
+  signatures?: Prisma.CidSignatureUncheckedUpdateManyWithoutWorkspaceNestedInput
+  groups?: Prisma.FileGroupUncheckedUpdateManyWithoutWorkspaceNestedInput
+  swaps?: Prisma.SwapUncheckedUpdateManyWithoutWorkspaceNestedInput
+  feedback?: Prisma.FeedbackUncheckedUpdateManyWithoutWorkspaceNestedInput
+  invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
+  webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
+  budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceCreateManyPlanInput = {
@@ -1444,6 +1591,7 @@ export type WorkspaceUpdateWithoutPlanInput = {
   invitations?: Prisma.InvitationUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateWithoutPlanInput = {
@@ -1460,6 +1608,7 @@ export type WorkspaceUncheckedUpdateWithoutPlanInput = {
   invitations?: Prisma.InvitationUncheckedUpdateManyWithoutWorkspaceNestedInput
   webhooks?: Prisma.WebhookUncheckedUpdateManyWithoutWorkspaceNestedInput
   budgets?: Prisma.ModelBudgetUncheckedUpdateManyWithoutWorkspaceNestedInput
+  egress?: Prisma.EgressPolicyUncheckedUpdateManyWithoutWorkspaceNestedInput
 }
 
 export type WorkspaceUncheckedUpdateManyWithoutPlanInput = {
@@ -1484,6 +1633,7 @@ export type WorkspaceCountOutputType = {
   invitations: number
   webhooks: number
   budgets: number
+  egress: number
 }
 
 export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1497,6 +1647,7 @@ export type WorkspaceCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensi
   invitations?: boolean | WorkspaceCountOutputTypeCountInvitationsArgs
   webhooks?: boolean | WorkspaceCountOutputTypeCountWebhooksArgs
   budgets?: boolean | WorkspaceCountOutputTypeCountBudgetsArgs
+  egress?: boolean | WorkspaceCountOutputTypeCountEgressArgs
 }
 
 /**
@@ -1579,6 +1730,13 @@ export type WorkspaceCountOutputTypeCountBudgetsArgs<ExtArgs extends runtime.Typ
   where?: Prisma.ModelBudgetWhereInput
 }
 
+/**
+ * WorkspaceCountOutputType without action
+ */
+export type WorkspaceCountOutputTypeCountEgressArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.EgressPolicyWhereInput
+}
+
 
 export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -1596,6 +1754,7 @@ export type WorkspaceSelect<ExtArgs extends runtime.Types.Extensions.InternalArg
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
   budgets?: boolean | Prisma.Workspace$budgetsArgs<ExtArgs>
+  egress?: boolean | Prisma.Workspace$egressArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["workspace"]>
 
@@ -1635,6 +1794,7 @@ export type WorkspaceInclude<ExtArgs extends runtime.Types.Extensions.InternalAr
   invitations?: boolean | Prisma.Workspace$invitationsArgs<ExtArgs>
   webhooks?: boolean | Prisma.Workspace$webhooksArgs<ExtArgs>
   budgets?: boolean | Prisma.Workspace$budgetsArgs<ExtArgs>
+  egress?: boolean | Prisma.Workspace$egressArgs<ExtArgs>
   _count?: boolean | Prisma.WorkspaceCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type WorkspaceIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -1658,6 +1818,7 @@ export type $WorkspacePayload<ExtArgs extends runtime.Types.Extensions.InternalA
     invitations: Prisma.$InvitationPayload<ExtArgs>[]
     webhooks: Prisma.$WebhookPayload<ExtArgs>[]
     budgets: Prisma.$ModelBudgetPayload<ExtArgs>[]
+    egress: Prisma.$EgressPolicyPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -2069,6 +2230,7 @@ export interface Prisma__WorkspaceClient<T, Null = never, ExtArgs extends runtim
   invitations<T extends Prisma.Workspace$invitationsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$invitationsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$InvitationPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   webhooks<T extends Prisma.Workspace$webhooksArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$webhooksArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$WebhookPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   budgets<T extends Prisma.Workspace$budgetsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$budgetsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$ModelBudgetPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  egress<T extends Prisma.Workspace$egressArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Workspace$egressArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$EgressPolicyPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -2740,6 +2902,30 @@ export type Workspace$budgetsArgs<ExtArgs extends runtime.Types.Extensions.Inter
   take?: number
   skip?: number
   distinct?: Prisma.ModelBudgetScalarFieldEnum | Prisma.ModelBudgetScalarFieldEnum[]
+}
+
+/**
+ * Workspace.egress
+ */
+export type Workspace$egressArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the EgressPolicy
+   */
+  select?: Prisma.EgressPolicySelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the EgressPolicy
+   */
+  omit?: Prisma.EgressPolicyOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.EgressPolicyInclude<ExtArgs> | null
+  where?: Prisma.EgressPolicyWhereInput
+  orderBy?: Prisma.EgressPolicyOrderByWithRelationInput | Prisma.EgressPolicyOrderByWithRelationInput[]
+  cursor?: Prisma.EgressPolicyWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.EgressPolicyScalarFieldEnum | Prisma.EgressPolicyScalarFieldEnum[]
 }
 
 /**

@@ -1,0 +1,152 @@
+/** The egress policies of the agents that use this proxy: asked for when an agent comes, and again twice a second. */
+import { isDeepStrictEqual } from 'node:util'
+import { startLoop } from '../../lib/loop.ts'
+import type { Logger } from '../../log.ts'
+import type { Destination } from '../destination.ts'
+import { ProxyError } from '../dial.ts'
+import {
+  type Client,
+  type EgressAnswer,
+  type EgressPolicy,
+  type EgressRequest,
+  type HostCount,
+  POLL_MS,
+} from './protocol.ts'
+import { refusalOf } from './rules.ts'
+import { Visit } from './visit.ts'
+
+/** A client that has not come for this long is forgotten. */
+const FORGET_MS = 60_000
+/** Hosts of all agents that are counted one by one between two reports. */
+const MAX_COUNTS = 2000
+const OTHERS = '(others)'
+
+export interface PoliciesOptions {
+  control: { egress(request: EgressRequest): Promise<EgressAnswer> }
+  log: Logger
+}
+
+/** What the proxy knows of a client. */
+interface Known {
+  client: Client
+  /** Null if it is no agent. Rejects if `web` could not be asked. */
+  policy: Promise<EgressPolicy | null>
+  visits: Set<Visit>
+  usedAt: number
+}
+
+export class Policies {
+  readonly #options: PoliciesOptions
+  readonly #known = new Map<string, Known>()
+  #counts = new Map<string, HostCount>()
+  readonly #loop: { stop(): Promise<void> }
+  #isAnswered = true
+
+  constructor(options: PoliciesOptions) {
+    this.#options = options
+    this.#loop = startLoop('egress policies', POLL_MS, options.log, async () => this.#poll())
+  }
+
+  /** Reports the last counts. Call it once all exchanges have ended. */
+  async close(): Promise<void> {
+    await this.#loop.stop()
+    await this.#poll()
+  }
+
+  /**
+   * Lets a client connect to a destination, and counts it. The visit ends with the exchange.
+   * @param mustBeAgent false where others than agents connect, too; they have no policy.
+   * @throws ProxyError 403 if its policy forbids it, 407 if it is no agent, 503 if `web` does not answer.
+   */
+  async admit(client: Client, destination: Destination, mustBeAgent: boolean): Promise<Visit | undefined> {
+    const known = this.#find(client)
+    const policy = await known.policy.catch(() => {
+      throw new ProxyError(503, 'Berth cannot be asked for the egress policy of this agent')
+    })
+    if (!policy && mustBeAgent)
+      throw new ProxyError(407, 'Use the proxy URL in HTTPS_PROXY, with its user name and password')
+    if (!policy) return undefined
+    const count = this.#countOf(policy.agentId, destination.host)
+    const why = refusalOf(policy, destination)
+    if (why) {
+      count.denied++
+      throw new ProxyError(403, why)
+    }
+    count.requests++
+    const visit = new Visit(destination, () => {
+      this.#countBytes(policy.agentId, visit)
+      known.visits.delete(visit)
+    })
+    known.visits.add(visit)
+    return visit
+  }
+
+  #find(client: Client): Known {
+    const key = `${client.credential} ${client.address}`
+    const found = this.#known.get(key)
+    if (found) {
+      found.usedAt = performance.now()
+      return found
+    }
+    const answer = this.#options.control.egress({ clients: [client], counts: [] })
+    const policy = answer.then(({ policies: [policy = null] }) => policy)
+    const known: Known = { client, policy, visits: new Set(), usedAt: performance.now() }
+    this.#known.set(key, known)
+    policy.catch(() => this.#known.delete(key))
+    return known
+  }
+
+  /** Reports counts and renews policies. If `web` does not answer, those that are known stay in force. */
+  async #poll(): Promise<void> {
+    const before = performance.now() - FORGET_MS
+    for (const [key, { usedAt, visits }] of this.#known)
+      if (usedAt < before && visits.size === 0) this.#known.delete(key)
+    const known = [...this.#known.values()]
+    for (const { policy, visits } of known) {
+      if (visits.size === 0) continue
+      const agentId = (await policy.catch(() => null))?.agentId
+      if (agentId) for (const visit of visits) this.#countBytes(agentId, visit)
+    }
+    const counts = [...this.#counts.values()]
+    if (known.length === 0 && counts.length === 0) return
+    this.#counts = new Map()
+    try {
+      const { policies } = await this.#options.control.egress({
+        clients: known.map(({ client }) => client),
+        counts,
+      })
+      for (const [i, one] of known.entries()) await apply(one, policies[i] ?? null)
+      this.#isAnswered = true
+    } catch (error) {
+      for (const count of counts) add(this.#countOf(count.agentId, count.host), count)
+      if (this.#isAnswered) this.#options.log.warn({ err: error }, 'egress policies cannot be renewed')
+      this.#isAnswered = false
+    }
+  }
+
+  #countBytes(agentId: string, visit: Visit): void {
+    add(this.#countOf(agentId, visit.destination.host), visit.takeBytes())
+  }
+
+  #countOf(agentId: string, name: string): HostCount {
+    const key = `${agentId} ${name}`
+    const host = this.#counts.has(key) || this.#counts.size < MAX_COUNTS ? name : OTHERS
+    const found = this.#counts.get(`${agentId} ${host}`)
+    if (found) return found
+    const count = { agentId, host, requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 }
+    this.#counts.set(`${agentId} ${host}`, count)
+    return count
+  }
+}
+
+/** Replaces the policy of a client, and cuts what the new one forbids. */
+async function apply(known: Known, policy: EgressPolicy | null): Promise<void> {
+  if (isDeepStrictEqual(await known.policy.catch(() => undefined), policy)) return
+  known.policy = Promise.resolve(policy)
+  for (const visit of known.visits) if (!policy || refusalOf(policy, visit.destination)) visit.cut()
+}
+
+function add(sum: HostCount, more: Partial<HostCount>): void {
+  for (const name of ['requests', 'denied', 'bytesSent', 'bytesReceived'] as const)
+    sum[name] += more[name] ?? 0
+}

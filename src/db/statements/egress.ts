@@ -1,0 +1,108 @@
+/**
+ * Egress policies and counts. Hand-written SQL: a proxy asks for many agents at once, and a report adds to many rows and
+ * publishes the first denial of each host in one statement.
+ */
+import { narrow, statement } from './statement.ts'
+
+const json = narrow<string>('text')
+const MODE = narrow<'open' | 'listed' | 'none'>('text')
+/** Hosts of an agent that are counted one by one on a day. */
+const HOSTS_PER_DAY = 500
+const KEPT_DAYS = 31
+
+/** The policy that applies to the agent `a`: its own, or else its workspace's. */
+const POLICY = `LEFT JOIN LATERAL (SELECT * FROM egress_policy WHERE workspace_id = a.workspace_id
+      AND (agent_id = a.id OR agent_id IS NULL) ORDER BY agent_id NULLS LAST LIMIT 1) p ON true`
+
+/**
+ * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex), `$2`
+ * addresses of agents, which count for clients without a credential.
+ */
+export const findEgressPolicies = statement({
+  name: 'egress-policies',
+  parameters: ['text[]', 'text[]'],
+  columns: { nth: 'int4', agentId: 'text', mode: MODE, allow: 'text[]', deny: 'text[]' },
+  text: `WITH client AS (
+      SELECT nth::integer, credential, address
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY c (credential, address, nth)
+    ), found AS (
+      SELECT nth, a.* FROM client JOIN agent a ON a.proxy_key_hash = decode(credential, 'hex') WHERE credential <> ''
+      UNION ALL
+      SELECT nth, a.* FROM client JOIN agent a USING (address) WHERE credential = ''
+    )
+    SELECT nth, a.agent_id AS "agentId", coalesce(mode, 'open') AS mode, coalesce(allow, '{}') AS allow,
+      coalesce(deny, '{}') AS deny
+    FROM found a ${POLICY} WHERE a.deleted_at IS NULL`,
+})
+
+/** The policy that applies to the agent `$1`, and its source. */
+export const readEgressPolicy = statement({
+  name: 'egress-policy',
+  parameters: ['uuid'],
+  columns: {
+    mode: MODE,
+    allow: 'text[]',
+    deny: 'text[]',
+    source: narrow<'agent' | 'workspace' | 'default'>('text'),
+    hasProxy: 'bool',
+    updatedAt: 'timestamptz?',
+  },
+  text: `SELECT coalesce(mode, 'open') AS mode, coalesce(allow, '{}') AS allow, coalesce(deny, '{}') AS deny,
+      CASE WHEN p.id IS NULL THEN 'default' WHEN p.agent_id IS NULL THEN 'workspace' ELSE 'agent' END AS source,
+      a.proxy_key_hash IS NOT NULL AS "hasProxy", p.updated_at AS "updatedAt"
+    FROM agent a ${POLICY} WHERE a.id = $1`,
+})
+
+/**
+ * Adds counts of today: `$1` is JSON, `[{agentId, host, requests, denied, bytesSent, bytesReceived}]`, one per host.
+ * Publishes the first denial of each host and day, and removes old days.
+ */
+export const addEgressCounts = statement({
+  name: 'egress-counts-add',
+  parameters: [json],
+  columns: {},
+  text: `WITH given AS (
+      SELECT a.id, a.agent_id, a.workspace_id, a.name, r.*, (now() AT TIME ZONE 'UTC')::date AS day
+      FROM jsonb_to_recordset($1::text::jsonb) r ("agentId" text, host text, requests bigint, denied bigint,
+        "bytesSent" bigint, "bytesReceived" bigint) JOIN agent a ON a.agent_id = r."agentId" AND a.deleted_at IS NULL
+    ), named AS (
+      SELECT given.*, c.denied AS former,
+        c.host IS NOT NULL OR (SELECT count(*) FROM egress_count e WHERE (e.agent_id, e.day) = (given.id, given.day))
+          + row_number() OVER (PARTITION BY given.id) <= ${HOSTS_PER_DAY} AS is_counted
+      FROM given LEFT JOIN egress_count c ON (c.agent_id, c.day, c.host) = (given.id, given.day, given.host)
+    ), old AS (
+      DELETE FROM egress_count USING given
+      WHERE egress_count.agent_id = given.id AND egress_count.day < given.day - ${KEPT_DAYS}
+    ), noted AS (
+      INSERT INTO event_pending (type, workspace_id, resource_type, resource_id, data)
+      SELECT 'egress.denied', workspace_id, 'agent', agent_id,
+        jsonb_build_object('agentId', agent_id, 'name', name, 'host', host)
+      FROM named WHERE denied > 0 AND coalesce(former, 0) = 0 AND is_counted
+    )
+    INSERT INTO egress_count AS c (agent_id, day, host, requests, denied, bytes_sent, bytes_received)
+    SELECT id, day, CASE WHEN is_counted THEN host ELSE '(others)' END, sum(requests), sum(denied), sum("bytesSent"),
+      sum("bytesReceived")
+    FROM named GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT (agent_id, day, host) DO UPDATE SET requests = c.requests + EXCLUDED.requests,
+      denied = c.denied + EXCLUDED.denied, bytes_sent = c.bytes_sent + EXCLUDED.bytes_sent,
+      bytes_received = c.bytes_received + EXCLUDED.bytes_received`,
+})
+
+/** The hosts that the agent `$1` has asked for since the day `$2`: at most `$4`, by name, after the host `$3`. */
+export const readEgressHosts = statement({
+  name: 'egress-hosts',
+  parameters: ['uuid', 'text', 'text', 'int4'],
+  columns: {
+    host: 'text',
+    requests: 'float8',
+    denied: 'float8',
+    bytesSent: 'float8',
+    bytesReceived: 'float8',
+    lastDay: 'text',
+  },
+  text: `SELECT host, sum(requests)::float8 AS requests, sum(denied)::float8 AS denied,
+      sum(bytes_sent)::float8 AS "bytesSent", sum(bytes_received)::float8 AS "bytesReceived",
+      max(day)::text AS "lastDay"
+    FROM egress_count WHERE agent_id = $1 AND day >= $2::date AND host > $3
+    GROUP BY host ORDER BY host LIMIT $4`,
+})

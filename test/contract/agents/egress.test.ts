@@ -1,0 +1,154 @@
+/** Egress policies and what agent proxies report. A policy's effect is tested in test/integration/agent-proxy. */
+import assert from 'node:assert/strict'
+import { createHash, randomUUID } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { AGENTD_PORT } from '../../../agentd/protocol.ts'
+import { type Client, EGRESS_CONTROL, type HostCount } from '../../../src/agent-proxy/policy/protocol.ts'
+import { loadAgentProxyKey, loadConfig } from '../../../src/config.ts'
+import { assertError } from '../../support/client.ts'
+import { until } from '../../support/processes.ts'
+import { openContext } from '../context.ts'
+import { insertAgent } from './rows.ts'
+
+const context = await openContext()
+const proxyKey = loadAgentProxyKey(loadConfig(context.env))
+
+/** Calls `web` as an agent proxy does. */
+async function report(clients: Client[], counts: HostCount[] = []) {
+  const response = await fetch(`${context.url}${EGRESS_CONTROL}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${proxyKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ clients, counts }),
+  })
+  assert.equal(response.status, 200)
+  return ((await response.json()) as { policies: unknown[] }).policies
+}
+
+/** A workspace with an agent that has a credential at its proxy. */
+async function withAgent() {
+  const workspace = await context.workspace()
+  const agent = await insertAgent(context, workspace)
+  const credential = createHash('sha256').update(randomUUID()).digest('hex')
+  await context.sql(`UPDATE agent SET proxy_key_hash = decode($2, 'hex') WHERE id = $1`, [
+    agent.id,
+    credential,
+  ])
+  const path = `/v0/agents/${agent.agentId}/egress`
+  return { ...workspace, agent, path, client: { credential, address: '' } }
+}
+const count = (agentId: string, host: string, more: Partial<HostCount> = {}): HostCount => ({
+  ...{ agentId, host, requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 },
+  ...more,
+})
+
+describe('an egress policy', () => {
+  it('an agent’s policy comes before its workspace’s, which comes before none', async () => {
+    const { api, agent, path, client } = await withAgent()
+    const { agentId } = agent
+    const applied = async () => (await report([client]))[0]
+    const open = { mode: 'open', allow: [], deny: [] }
+    const none = { data: { ...open, source: 'default', enforced: true, updatedAt: null } }
+    assert.deepEqual((await api.get(path)).body, none)
+    assert.deepEqual(await applied(), { agentId, ...open })
+
+    const shared = { mode: 'open', allow: [], deny: ['*.example.net'] }
+    const { updatedAt, ...set } = (await api.put('/v0/egress', { mode: 'open', deny: shared.deny })).body.data
+    assert.ok(Date.parse(updatedAt))
+    assert.deepEqual(set, shared)
+    assert.equal((await api.get(path)).body.data.source, 'workspace')
+    assert.deepEqual(await applied(), { agentId, ...shared })
+
+    const own = { mode: 'listed', allow: ['api.example.com', '[2001:db8::1]:443'], deny: [] }
+    const put = await api.put(path, { mode: 'listed', allow: ['API.Example.com', '[2001:db8::1]:443'] })
+    assert.deepEqual(
+      { ...put.body.data, updatedAt: null },
+      { ...own, source: 'agent', enforced: true, updatedAt: null },
+    )
+    assert.deepEqual(await applied(), { agentId, ...own })
+
+    assert.equal((await api.delete(path)).body.data.source, 'workspace')
+    assert.deepEqual((await api.delete('/v0/egress')).body.data, { ...open, updatedAt: null })
+    assert.deepEqual((await api.get(path)).body, none)
+  })
+
+  it('a policy has a mode and hosts, and another workspace’s agent is out of reach', async () => {
+    const { api, path } = await withAgent()
+    for (const [body, message] of [
+      [{}, 'mode: must be open, listed or none'],
+      [{ mode: 'listed', allow: ['https://x'] }, /^allow\[0\]: must be a host, such as/],
+      [{ mode: 'open', deny: Array(201).fill('a.example') }, 'deny: must have at most 200 rules'],
+      [{ mode: 'open', ports: [443] }, /ports/],
+    ] as const) {
+      assertError(await api.put(path, body), 400, message)
+      assertError(await api.put('/v0/egress', body), 400, message)
+    }
+    const other = await context.workspace()
+    assert.equal((await other.api.put(path, { mode: 'open' })).status, 401)
+    assert.equal((await api.get(path)).body.data.source, 'default')
+  })
+
+  it('an agent is known by its credential, or by the address that only it has', async () => {
+    const { agent, client } = await withAgent()
+    const other = await insertAgent(context, await context.workspace())
+    const address = `10.9.${Math.trunc(Math.random() * 255)}.7`
+    const known = async (one: Partial<Client>) =>
+      ((await report([{ credential: '', address, ...one }])) as ({ agentId: string } | null)[])[0]?.agentId
+    assert.equal(await known({}), undefined)
+    const setAddress = (id: string) =>
+      context.sql('UPDATE agent SET address = $2 WHERE id = $1', [id, `${address}:${AGENTD_PORT}`])
+    await setAddress(agent.id)
+    assert.equal(await known({}), agent.agentId)
+    assert.equal(await known({ credential: 'f'.repeat(64) }), undefined)
+    await setAddress(other.id)
+    assert.equal(await known({}), undefined)
+    assert.equal(await known(client), agent.agentId)
+    await context.sql('UPDATE agent SET address = NULL WHERE id = ANY ($1)', [[agent.id, other.id]])
+  })
+})
+
+describe('the hosts of an agent', () => {
+  it('the hosts of an agent are added up over days and listed in pages', async () => {
+    const { api, agent, path } = await withAgent()
+    const { agentId } = agent
+    await report([], [count(agentId, 'b.example', { requests: 2, bytesSent: 10, bytesReceived: 20 })])
+    await report(
+      [],
+      [count(agentId, 'b.example', { requests: 1 }), count(agentId, 'a.example', { denied: 3 })],
+    )
+    await context.sql(
+      `INSERT INTO egress_count SELECT agent_id, day - 8, host, 100, 0, 0, 0 FROM egress_count WHERE host = 'b.example'`,
+    )
+    const first = await api.get(`${path}/hosts`, { limit: '1' })
+    const today = new Date().toISOString().slice(0, 10)
+    const none = { requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0, lastDay: today }
+    assert.deepEqual(first.body.data.hosts, [{ host: 'a.example', ...none, denied: 3 }])
+    const pageToken = first.body.data.next_page_token
+    const next = { host: 'b.example', ...none, requests: 3, bytesSent: 10, bytesReceived: 20 }
+    assert.deepEqual((await api.get(`${path}/hosts`, { limit: '1', pageToken })).body.data, {
+      hosts: [next],
+      next_page_token: '',
+    })
+    const { body } = await api.get(`${path}/hosts`, { days: '31' })
+    assert.equal(body.data.hosts[1].requests, 103)
+    assertError(await api.get(`${path}/hosts`, { days: '32' }), 400, /^days: /)
+  })
+
+  it('the first denial of a host on a day is an event, and a day has at most 500 hosts', async () => {
+    const { api, agent, path } = await withAgent()
+    const { agentId } = agent
+    const denied = (host: string) => count(agentId, host, { denied: 1 })
+    const invented = Array.from({ length: 600 }, (_, i) => count(agentId, `h${i}.example`, { requests: 1 }))
+    await report([], [denied('evil.example')])
+    await report([], [denied('evil.example'), ...invented])
+    const { hosts } = (await api.get(`${path}/hosts`, { limit: '1000' })).body.data
+    const all = hosts.reduce((sum: number, { requests }: HostCount) => sum + requests, 0)
+    assert.deepEqual([hosts.length, hosts[0].host, all], [500, '(others)', 600])
+    const events = () =>
+      context.sql(
+        `SELECT data ->> 'host' AS host FROM event WHERE type = 'egress.denied' AND resource_id = $1`,
+        [agentId],
+      )
+    const found = await until('the event is published', async () => (await events()).length > 0 && events())
+    assert.deepEqual(found, [{ host: 'evil.example' }])
+  })
+})
