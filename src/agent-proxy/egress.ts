@@ -60,7 +60,7 @@ export interface EgressOptions {
   routes?: readonly EgressRoute[]
   /** Serves {@link MODEL_HOST} and requests to the proxy itself; hosts of model providers are then refused. */
   gateway?: ModelGateway
-  /** What each agent may connect to. */
+  /** What each agent may connect to; not asked for clients outside of agents' networks. */
   policies?: Policies
   log: Logger
   registry: Registry
@@ -196,7 +196,7 @@ export class EgressProxy {
       if (this.#gateway && hasDestination([GATEWAY], destination))
         return await serveModels(this.#gateway, req, res, path, detached)
       if (this.#gateway) refuseProvider(destination)
-      using visit = await this.#policies?.admit(clientOf(req), destination, door.isOfAgents)
+      using visit = door.isOfAgents ? await this.#policies?.admit(clientOf(req), destination) : undefined
       const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
       const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
       const upstream = await dial(route?.at ?? destination, {

@@ -92,6 +92,8 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
     agent: `${OF_AGENT} AND ${FREE_DOMAIN}`,
   },
   agent_route: { workspace: OF_AGENTS, agent: OF_AGENT },
+  egress_policy: { workspace: OF_WORKSPACE, agent: OF_AGENT },
+  egress_count: { workspace: OF_AGENTS, agent: OF_AGENT },
   model_budget: { workspace: OF_WORKSPACE, agent: OF_AGENT },
   // The spending of a deleted agent is still here.
   model_lease: { workspace: OF_WORKSPACE },

@@ -74,7 +74,7 @@ describe('visibility of events', () => {
     }
     assert.deepEqual(
       seenBy(viewer),
-      startingWith('agent.', 'model.', 'snapshot.', 'domain.', 'channel.', 'task.', 'operation.'),
+      startingWith('agent.', 'egress.', 'model.', 'snapshot.', 'domain.', 'channel.', 'task.', 'operation.'),
     )
     assert.deepEqual(seenBy({ ...viewer, agent: { agentId: 'x0000000', ...token } }), [])
   })

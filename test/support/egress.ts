@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers'
 import type { TestContext } from 'node:test'
 import { Registry } from 'prom-client'
 import { parseDestination } from '../../src/agent-proxy/destination.ts'
-import { type EgressOptions, EgressProxy } from '../../src/agent-proxy/egress.ts'
+import { type Admitted, type EgressOptions, EgressProxy } from '../../src/agent-proxy/egress.ts'
 import { createLogger } from '../../src/log.ts'
 
 export interface Started {
@@ -27,7 +27,7 @@ export interface Started {
 export async function startProxy(
   t: TestContext,
   allowed: string[] = [],
-  options: Partial<EgressOptions> = {},
+  { admitted, ...options }: Partial<EgressOptions> & { admitted?: Admitted } = {},
 ): Promise<Started> {
   const lines: string[] = []
   const log = createLogger('test', 'debug', { write: (line: string) => void lines.push(line) })
@@ -43,7 +43,7 @@ export async function startProxy(
     ...rest,
   })
   const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
-  const port = await proxy.listen({ host: '127.0.0.1', port: 0, settings })
+  const port = await proxy.listen({ host: '127.0.0.1', port: 0, settings }, admitted)
   t.after(() => proxy.close())
   return { port, proxy, registry, lines }
 }
@@ -78,13 +78,8 @@ export async function talk(port: number, bytes: string): Promise<string> {
 }
 
 /** Sends a request in absolute form through the proxy. */
-export async function get(
-  port: number,
-  url: string,
-  headers: Record<string, string> = {},
-  host = '127.0.0.1',
-) {
-  const req = request({ host, port, path: url, headers, agent: false })
+export async function get(port: number, url: string, headers: Record<string, string> = {}) {
+  const req = request({ host: '127.0.0.1', port, path: url, headers, agent: false })
   req.end()
   const [res] = (await once(req, 'response')) as [IncomingMessage]
   return { status: res.statusCode, headers: res.headers, rawHeaders: res.rawHeaders, body: await text(res) }

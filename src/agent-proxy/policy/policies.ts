@@ -55,17 +55,15 @@ export class Policies {
 
   /**
    * Lets a client connect to a destination, and counts it. The visit ends with the exchange.
-   * @param mustBeAgent false where others than agents connect, too; they have no policy.
    * @throws ProxyError 403 if its policy forbids it, 407 if it is no agent, 503 if `web` does not answer.
    */
-  async admit(client: Client, destination: Destination, mustBeAgent: boolean): Promise<Visit | undefined> {
+  async admit(client: Client, destination: Destination): Promise<Visit> {
     const known = this.#find(client)
     const policy = await known.policy.catch(() => {
       throw new ProxyError(503, 'Berth cannot be asked for the egress policy of this agent')
     })
-    if (!policy && mustBeAgent)
+    if (!policy)
       throw new ProxyError(407, 'Use the proxy URL in HTTPS_PROXY, with its user name and password')
-    if (!policy) return undefined
     const count = this.#countOf(policy.agentId, destination.host)
     const why = refusalOf(policy, destination)
     if (why) {

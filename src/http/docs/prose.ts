@@ -80,6 +80,7 @@ export const TAGS = [
     'Models',
     'Budgets for the models that agents call, what agents have spent, and a switch that stops them. A budget is checked before each call.',
   ],
+  ['Egress', 'Hosts that agents may connect to, and those that they have asked for.'],
   ['Agent tokens', 'Tokens with which clients reach an agent, and with which an agent identifies itself.'],
   ['Conversations', 'Messages between people and an agent; the engine keeps them.'],
   ['OpenAI', 'Access to an agent for clients of OpenAI’s API.'],

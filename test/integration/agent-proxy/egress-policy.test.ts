@@ -7,7 +7,7 @@ import { Policies } from '../../../src/agent-proxy/policy/policies.ts'
 import type { EgressPolicy, EgressRequest, HostCount } from '../../../src/agent-proxy/policy/protocol.ts'
 import { createLogger } from '../../../src/log.ts'
 import { get, openTunnel, serveHttp, serveTcp, startProxy } from '../../support/egress.ts'
-import { freePort, until } from '../../support/processes.ts'
+import { until } from '../../support/processes.ts'
 
 const OPEN: EgressPolicy = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [] }
 const CREDENTIAL = createHash('sha256').update('secret').digest('hex')
@@ -25,11 +25,13 @@ async function start(t: TestContext, allowed: string[]) {
     },
   }
   const policies = new Policies({ control, log: createLogger('test', 'silent') })
-  const { port, proxy } = await startProxy(t, allowed, { policies })
+  const admitted = { network: '127.0.0.0/8', isOfOne: true }
+  const { port } = await startProxy(t, allowed, { policies, admitted })
+  const { port: outside } = await startProxy(t, allowed, { policies })
   t.after(() => policies.close())
   const sum = (name: Exclude<keyof HostCount, 'agentId' | 'host'>) =>
     web.counts.reduce((all, count) => all + count[name], 0)
-  return { port, proxy, web, sum }
+  return { port, outside, web, sum }
 }
 
 test('a policy lets listed hosts pass, refuses others with the reason, and counts both', async (t) => {
@@ -63,19 +65,16 @@ test('a changed policy cuts open connections that it forbids, and no others', as
   assert.equal((await openTunnel(port, `127.0.0.1:${echo}`, AS_AGENT)).status, 403)
 })
 
-test('clients in an agent’s network that are no agent get 407; elsewhere they have no policy', async (t) => {
+test('clients in an agent’s network that are no agent get 407; outside of it no policy applies', async (t) => {
   const upstream = await serveHttp(t, (_, res) => res.end())
-  const { port, proxy } = await start(t, [`127.0.0.1:${upstream}`])
-  const settings = { host: 'BERTH_EGRESS_HOST', port: 'BERTH_EGRESS_PORT' }
-  const binding = { host: '127.0.0.2', port: await freePort(), settings }
-  const inNetwork = await proxy.listen(binding, { network: '127.0.0.0/8', isOfOne: true })
+  const { port, outside } = await start(t, [`127.0.0.1:${upstream}`])
   const url = `http://127.0.0.1:${upstream}/`
   for (const headers of [{}, { 'proxy-authorization': `Basic ${btoa('agent:another')}` }]) {
-    const refused = await get(inNetwork, url, headers, '127.0.0.2')
+    const refused = await get(port, url, headers)
     assert.deepEqual([refused.status, refused.headers['proxy-authenticate']], [407, 'Basic realm="berth"'])
-    assert.equal((await get(port, url, headers)).status, 200)
+    assert.equal((await get(outside, url, headers)).status, 200)
   }
-  assert.equal((await get(inNetwork, url, AS_AGENT, '127.0.0.2')).status, 200)
+  assert.equal((await get(port, url, AS_AGENT)).status, 200)
 })
 
 test('known policies stay in force without web, new agents get 503, and counts arrive later', async (t) => {

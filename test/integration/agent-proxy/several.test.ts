@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, request } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { json, text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -28,6 +28,14 @@ interface Proxy {
 
 /** Three agent proxies, and an address for each side that leads to those that are ready. */
 async function startProxies(t: TestContext, more: Record<string, string>) {
+  const open = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [] }
+  const web = await listen(
+    t,
+    createHttpServer(async (req, res) => {
+      const { clients } = (await json(req)) as { clients: unknown[] }
+      res.end(JSON.stringify({ policies: clients.map(() => open) }))
+    }),
+  )
   const start = ({ env }: Pick<Proxy, 'env'>) =>
     run(process.execPath, [MAIN, 'agent-proxy'], { env: { PATH: process.env.PATH, ...env } })
   const proxies = await Promise.all(
@@ -42,6 +50,7 @@ async function startProxies(t: TestContext, more: Record<string, string>) {
         AGENT_PROXY_KEY,
         BERTH_EGRESS_URL: 'http://agent-proxy.berth:3128',
         BERTH_AGENT_SUBNETS: '127.0.0.0/8',
+        BERTH_WEB_URL: `http://127.0.0.1:${web}`,
         BERTH_AGENT_PROXY_PORT: String(tunnels),
         BERTH_EGRESS_PORT: String(egress),
         BERTH_HEALTH_PORT: String(health),

@@ -1,10 +1,10 @@
 /** Each row change that is an event leaves one event in its transaction; other changes leave none. */
 import assert from 'node:assert/strict'
-import { tmpdir } from 'node:os'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { transaction } from '../../../src/db/pool.ts'
 import { expireDomains, noteTakenDomain } from '../../../src/db/statements/domains.ts'
+import { addEgressCounts } from '../../../src/db/statements/egress.ts'
 import { noteModelBudgets } from '../../../src/db/statements/models.ts'
 import { noteTaskRuns } from '../../../src/db/statements/task-runs.ts'
 import { EVENT_TYPES, type EventType, eventTypes } from '../../../src/events/event-types.ts'
@@ -50,10 +50,7 @@ async function left(): Promise<Left[]> {
 }
 const leftTypes = async () => (await left()).map(({ type }) => type)
 
-async function insertFile(
-  status: string,
-  db: { query(sql: string, values: unknown[]): Promise<unknown> } = database.pool,
-): Promise<string> {
+async function insertFile(status: string, db: Pick<TestDatabase['pool'], 'query'> = database.pool) {
   const id = uuidv7()
   await db.query(
     `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes)
@@ -352,14 +349,18 @@ describe('events without a row change', () => {
     assert.deepEqual(await leftTypes(), ['agent.deleted'])
   })
 
-  it('a reached budget leaves an event', async () => {
+  it('a reached budget, and the first denial of a host on a day, leave an event', async () => {
     const data = eventTypes['model.budget.reached'].example
     await noteModelBudgets.run(database.pool, JSON.stringify([{ workspaceId, agentId: null, data }]))
     assert.deepEqual((await left())[0]?.data, { ...data, agentId: null })
+    const { agentId } = await insertAgentRow(database.pool, { workspaceId })
+    const denied = { agentId, host: 'a.example', requests: 0, denied: 1, bytesSent: 0, bytesReceived: 0 }
+    for (let i = 0; i < 2; i++) await addEgressCounts.run(database.pool, JSON.stringify([denied]))
+    assert.deepEqual(await leftTypes(), ['agent.created', 'egress.denied'])
   })
 
   it('a low disk leaves one event per state if an owner is an admin of the instance', async () => {
-    const folders = { data: tmpdir() }
+    const folders = { data: '.' }
     const look = () => publishLowDisks(database.pool, { folders, reserveBytes: Number.MAX_SAFE_INTEGER })
     await look()
     assert.deepEqual(await left(), [])

@@ -629,6 +629,9 @@ export type $EgressCountPayload<ExtArgs extends runtime.Types.Extensions.Interna
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     agentId: string
     day: Date
+    /**
+     * COLLATE "C"
+     */
     host: string
     requests: bigint
     denied: bigint
