@@ -60,7 +60,7 @@ export interface EgressOptions {
   routes?: readonly EgressRoute[]
   /** Serves {@link MODEL_HOST} and requests to the proxy itself; hosts of model providers are then refused. */
   gateway?: ModelGateway
-  /** What each agent may connect to; not asked for clients outside of agents' networks. */
+  /** Restricts where agents connect to. Clients outside of agents' networks have no policy. */
   policies?: Policies
   log: Logger
   registry: Registry

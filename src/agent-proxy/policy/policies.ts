@@ -26,10 +26,10 @@ export interface PoliciesOptions {
   log: Logger
 }
 
-/** What the proxy knows of a client. */
+/** A client and its policy. */
 interface Known {
   client: Client
-  /** Null if it is no agent. Rejects if `web` could not be asked. */
+  /** Null if it is not an agent. Rejects if `web` could not be asked. */
   policy: Promise<EgressPolicy | null>
   visits: Set<Visit>
   usedAt: number
@@ -55,7 +55,7 @@ export class Policies {
 
   /**
    * Lets a client connect to a destination, and counts it. The visit ends with the exchange.
-   * @throws ProxyError 403 if its policy forbids it, 407 if it is no agent, 503 if `web` does not answer.
+   * @throws ProxyError 403 if its policy forbids it, 407 if it is not an agent, 503 if `web` does not answer.
    */
   async admit(client: Client, destination: Destination): Promise<Visit> {
     const known = this.#find(client)

@@ -26,7 +26,7 @@ export interface EgressPolicy {
   deny: string[]
 }
 
-/** What passed since the last report. A report that fails is repeated, so a host may be counted twice. */
+/** Traffic since the last report. A report that fails is repeated, so a host may be counted twice. */
 export interface HostCount {
   agentId: string
   host: string
@@ -42,6 +42,6 @@ export interface EgressRequest {
 }
 
 export interface EgressAnswer {
-  /** In the order of the clients; null for one that is no agent. */
+  /** In the order of the clients; null for one that is not an agent. */
   policies: (EgressPolicy | null)[]
 }

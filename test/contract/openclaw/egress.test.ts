@@ -12,7 +12,7 @@ const context = await openContext()
 const SOON_MS = 15_000
 
 describe('an egress policy', () => {
-  it('an egress policy applies to programs in a sandbox at once, and agents as processes say that it does not', async (t) => {
+  it('an egress policy applies to the programs in a sandbox within a second', async (t) => {
     const owner = await context.workspace()
     await useStandIn(context, owner)
     const agent = await newAgent(owner.api)

@@ -65,7 +65,7 @@ test('a changed policy cuts open connections that it forbids, and no others', as
   assert.equal((await openTunnel(port, `127.0.0.1:${echo}`, AS_AGENT)).status, 403)
 })
 
-test('clients in an agent’s network that are no agent get 407; outside of it no policy applies', async (t) => {
+test('clients in an agent’s network that are not agents get 407; outside of it no policy applies', async (t) => {
   const upstream = await serveHttp(t, (_, res) => res.end())
   const { port, outside } = await start(t, [`127.0.0.1:${upstream}`])
   const url = `http://127.0.0.1:${upstream}/`
