@@ -84,7 +84,11 @@ describe('a command', () => {
   }
   it('a command is refused if its body is missing or not a JSON object', async () => {
     for (const body of ['{', '[]', undefined]) {
-      const reply = await shared.request('POST', `${agent.path}/console/exec`, body === undefined ? {} : { body })
+      const reply = await shared.request(
+        'POST',
+        `${agent.path}/console/exec`,
+        body === undefined ? {} : { body },
+      )
       assertError(reply, 400, 'Invalid command')
       assert.match(detail(reply) ?? '', /^body: /)
     }
