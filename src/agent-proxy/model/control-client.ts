@@ -15,30 +15,36 @@ import {
 
 const ANSWER_BYTES = 64 * 1024 * 1024
 const CONNECTIONS = 8
+/** Maximum time of a call. */
+const DEADLINE_MS = 5000
+/**
+ * The same if a request to a model waits for it. On a busy machine the first one takes seconds. The engine waits longer
+ * than this for a first byte, but after a 503 it retries for more than a minute.
+ */
+const WAITED_FOR_MS = 20_000
 
 export interface ControlOptions {
   /** The URL of `web`. */
   url: string
   /** AGENT_PROXY_KEY. */
   key: string
-  /** Maximum time of one call. */
-  deadlineMs?: number
 }
 
 /** Every method rejects if `web` does not answer 200 in time. */
 export class ControlClient {
-  readonly #options: Required<ControlOptions>
+  readonly #options: ControlOptions
   readonly #transport: typeof http | typeof https
   readonly #agent: http.Agent
 
-  constructor({ deadlineMs = 5000, ...options }: ControlOptions) {
-    this.#options = { ...options, deadlineMs }
+  constructor(options: ControlOptions) {
+    this.#options = options
     this.#transport = options.url.startsWith('https:') ? https : http
     this.#agent = new this.#transport.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
   }
 
-  session = (request: SessionRequest) => this.#call<SessionAnswer>(MODEL_CONTROL.session, request)
-  grant = (request: GrantRequest) => this.#call<GrantAnswer>(MODEL_CONTROL.grant, request)
+  session = (request: SessionRequest) =>
+    this.#call<SessionAnswer>(MODEL_CONTROL.session, request, WAITED_FOR_MS)
+  grant = (request: GrantRequest) => this.#call<GrantAnswer>(MODEL_CONTROL.grant, request, WAITED_FOR_MS)
   sync = (request: SyncRequest) => this.#call<SyncAnswer>(MODEL_CONTROL.sync, request)
   egress = (request: EgressRequest) => this.#call<EgressAnswer>(EGRESS_CONTROL, request)
 
@@ -46,9 +52,9 @@ export class ControlClient {
     this.#agent.destroy()
   }
 
-  async #call<Answer>(path: string, body: object): Promise<Answer> {
+  async #call<Answer>(path: string, body: object, deadlineMs = DEADLINE_MS): Promise<Answer> {
     const json = Buffer.from(JSON.stringify(body))
-    const signal = AbortSignal.timeout(this.#options.deadlineMs)
+    const signal = AbortSignal.timeout(deadlineMs)
     const response = await this.#send(path, json, signal)
     const read = await readWhole(response, ANSWER_BYTES, () => new Error(`${path} answers too much`))
     if (response.statusCode !== 200) throw new Error(`web answers ${response.statusCode} to ${path}`)
