@@ -56,6 +56,12 @@ test('the data of images and files counts as such, and elsewhere as text', () =>
       ],
     },
     { contents: [{ parts: [{ inlineData: { mimeType: 'text/plain', data: base64 } }] }] },
+    { contents: [{ parts: [{ inlineData: { data: base64 } }] }] },
+    {
+      contents: [
+        { parts: [{ inlineData: { mime_type: 'image/png', mimeType: 'text/plain', data: base64 } }] },
+      ],
+    },
     { messages: [{ content: url }] },
   ])
     assert.deepEqual(data(text), [], JSON.stringify(text))

@@ -71,6 +71,6 @@ function dataOf(part: Json): string | undefined {
   const isNamed = type === 'image' || type === 'document'
   const found = isNamed && isObject(source) && source.type === 'base64' ? source : inline
   if (!isObject(found) || typeof found.data !== 'string') return undefined
-  const [media = ''] = valuesOf(found, ['mediatype', 'mimetype'])
-  return `${media}`.startsWith('text/') ? undefined : found.data
+  const [media = 'text/', ...more] = valuesOf(found, ['mediatype', 'mimetype'])
+  return more.length > 0 || `${media}`.startsWith('text/') ? undefined : found.data
 }
