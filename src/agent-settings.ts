@@ -220,7 +220,7 @@ export const agentSettings = {
   BERTH_WEB_URL: url('http')
     .optional()
     .describe(
-      'Where `agent-proxy` reaches `web`, which it asks about models; in a cluster, its Service. Calls of agents to Berth on a loopback name (such as PUBLIC_URL while you try Berth through a forwarded port) go there, too. Not set: HOST:PORT.',
+      'Where `agent-proxy` reaches `web`, which it asks about models and egress policies; in a cluster, its Service, which is then required. Calls of agents to Berth on a loopback name (such as PUBLIC_URL while you try Berth through a forwarded port) go there, too. Not set: HOST:PORT.',
     ),
   BERTH_AGENT_PROXY_STOP: group('How an agent proxy stops.', {
     acceptSeconds: seconds(0, 3600)

@@ -34,6 +34,10 @@ import type { RunningRole } from './running-role.ts'
 export async function openAgentProxy(config: Config, log: Logger): Promise<RunningRole> {
   if (config.BERTH_EGRESS_URL && !config.AGENT_PROXY_KEY)
     throw new ConfigError('AGENT_PROXY_KEY: several agent proxies need the same, so it has to be set')
+  if (config.BERTH_EGRESS_URL && !config.BERTH_WEB_URL)
+    throw new ConfigError(
+      'BERTH_WEB_URL: several agent proxies ask `web` for egress policies, so it has to be set',
+    )
   const parts = new Closers(log)
   const registry = new Registry()
   const drainMs = config.BERTH_AGENT_PROXY_STOP.drainSeconds * 1000

@@ -244,10 +244,15 @@ test('each of several agent proxies checks addresses and counts separately', asy
   )
 })
 
-test('agent proxies in a cluster require their shared key', async () => {
-  const env = { PATH: process.env.PATH, BERTH_EGRESS_URL: 'http://agent-proxy.berth:3128' }
-  const { process: started, output } = run(process.execPath, [MAIN, 'agent-proxy'], { env })
-  const [code] = await once(started, 'close')
-  assert.equal(code, 78)
-  assert.match(output(), /^AGENT_PROXY_KEY: /m)
+test('agent proxies in a cluster require their shared key and the URL of web', async () => {
+  for (const [name, more] of [
+    ['AGENT_PROXY_KEY', {}],
+    ['BERTH_WEB_URL', { AGENT_PROXY_KEY }],
+  ] as const) {
+    const env = { PATH: process.env.PATH, BERTH_EGRESS_URL: 'http://agent-proxy.berth:3128', ...more }
+    const { process: started, output } = run(process.execPath, [MAIN, 'agent-proxy'], { env })
+    const [code] = await once(started, 'close')
+    assert.equal(code, 78)
+    assert.match(output(), new RegExp(`^${name}: `, 'm'))
+  }
 })
