@@ -147,6 +147,11 @@ const agentPages = [
   }),
   createRoute({
     ...inAgent,
+    path: 'egress',
+    component: lazyRouteComponent(() => import('./pages/agent/Egress.tsx'), 'Egress'),
+  }),
+  createRoute({
+    ...inAgent,
     path: 'secrets',
     component: lazyRouteComponent(() => import('./pages/agent/Secrets.tsx'), 'Secrets'),
   }),
@@ -215,6 +220,11 @@ const operatePages = [
     validateSearch: (asked: Record<string, unknown>): { do?: 'new' } =>
       asked.do === 'new' ? { do: 'new' } : {},
     component: lazyRouteComponent(() => import('./pages/operate/keys/Keys.tsx'), 'Keys'),
+  }),
+  createRoute({
+    ...inOperate,
+    path: 'egress',
+    component: lazyRouteComponent(() => import('./pages/operate/WorkspaceEgress.tsx'), 'WorkspaceEgress'),
   }),
   createRoute({
     ...inOperate,

@@ -64,6 +64,7 @@ describe('an agent in the dashboard', () => {
       [`${agent}/tasks`, 'No tasks yet'],
       [`${agent}/skills`, 'No skills yet'],
       [`${agent}/models`, 'No limit is set.'],
+      [`${agent}/egress`, 'Hosts of the last 7 days'],
       [`${agent}/secrets`, /CODEX_API_KEY|no secrets yet/],
       [`${agent}/channels`, 'Discord'],
       [`${agent}/devices`, /operator.write|No pending requests/],

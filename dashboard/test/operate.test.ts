@@ -283,6 +283,7 @@ describe('rights', () => {
   const pages = [
     'operations',
     'keys',
+    'egress',
     'members',
     'webhooks',
     'audit',
@@ -293,8 +294,8 @@ describe('rights', () => {
   ]
 
   for (const [role, tabs, offered] of [
-    ['viewer', ['Operations', 'API keys'], []],
-    ['member', ['Operations', 'API keys'], ['New API key', 'Cancel']],
+    ['viewer', ['Operations', 'API keys', 'Egress'], []],
+    ['member', ['Operations', 'API keys', 'Egress'], ['New API key', 'Cancel', 'Save']],
   ] as const)
     it(`a ${role} sees only what a ${role} may do`, async () => {
       await own.api.pin({ cid: ABSENT, name: `for a ${role}` })
@@ -305,7 +306,11 @@ describe('rights', () => {
         await open(`/operate/${one}`, on)
         await tab('Operations', on).waitFor()
         if (tabs.length > pages.indexOf(one))
-          await on.getByRole('table').or(on.getByText('No API keys yet')).first().waitFor()
+          await on
+            .getByRole('table')
+            .or(on.getByText(/No API keys yet|has no policy/))
+            .first()
+            .waitFor()
         else await on.getByText(/Only (owners|admins) of/).waitFor()
         for (const button of await buttons(on)) found.add(button)
       }

@@ -15,6 +15,7 @@ const KEYS: Record<string, QueryKey[]> = {
   group: [['groups'], ['files'], ['file']],
   swap: [['file']],
   domain: [['gateways']],
+  egress: [['egress']],
   model: [['model'], ['spending']],
   key: [['keys']],
   member: [['members'], ['me']],

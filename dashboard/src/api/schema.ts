@@ -4366,6 +4366,100 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/egress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the egress policy of agents without one of their own
+         * @description Scope: `org:agents:read`.
+         */
+        get: operations["getEgressDefault"];
+        /**
+         * Replace the egress policy of agents without one of their own
+         * @description It applies within a second, without a restart; connections that it forbids are cut. Models are called through the model gateway, which no policy closes.
+         *
+         *     Scope: `org:agents:write`.
+         */
+        put: operations["setEgressDefault"];
+        post?: never;
+        /**
+         * Remove the egress policy of agents without one of their own
+         * @description They may then reach every public host.
+         *
+         *     Scope: `org:agents:write`.
+         */
+        delete: operations["removeEgressDefault"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/egress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the egress policy that applies to an agent
+         * @description Scope: `org:agents:read`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["getEgress"];
+        /**
+         * Replace an agent’s egress policy
+         * @description It applies within a second, without a restart; connections that it forbids are cut. Models are called through the model gateway, which no policy closes.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        put: operations["setEgress"];
+        post?: never;
+        /**
+         * Remove an agent’s own egress policy
+         * @description The workspace’s policy then applies.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        delete: operations["removeEgress"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/egress/hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the hosts that an agent has asked for
+         * @description By name. Counts are added up over the days in `days`, and are some seconds old. After a failure of an agent proxy they may miss, or count twice, what passed in its last second. A day counts at most 500 hosts one by one; `(others)` are the rest.
+         *
+         *     Scope: `org:agents:read`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["listEgressHosts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/issues": {
         parameters: {
             query?: never;
@@ -12658,7 +12752,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url: string;
-                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "model.budget.reached" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "egress.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "egress.denied" | "model.budget.reached" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     /**
                      * @description Only events about this agent.
                      * @default null
@@ -12870,7 +12964,7 @@ export interface operations {
                 "application/json": {
                     /** Format: webhook-url */
                     url?: string;
-                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "model.budget.reached" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
+                    events?: ("*" | "file.*" | "pin.*" | "quota.*" | "swap.*" | "group.*" | "agent.*" | "egress.*" | "model.*" | "snapshot.*" | "domain.*" | "channel.*" | "task.*" | "operation.*" | "key.*" | "member.*" | "invitation.*" | "disk.*" | "webhook.*" | "file.created" | "file.updated" | "file.deleted" | "pin.retrieving" | "pin.pinned" | "pin.failed" | "quota.reached" | "swap.created" | "group.created" | "group.updated" | "group.deleted" | "agent.created" | "agent.starting" | "agent.running" | "agent.error" | "agent.stopped" | "agent.deleted" | "egress.denied" | "model.budget.reached" | "model.paused" | "model.resumed" | "snapshot.created" | "domain.verified" | "domain.failed" | "channel.created" | "channel.updated" | "channel.deleted" | "task.ran" | "operation.progress" | "key.created" | "key.revoked" | "member.added" | "member.updated" | "member.removed" | "invitation.created" | "invitation.accepted" | "invitation.revoked" | "disk.low" | "webhook.disabled")[];
                     agentId?: string | null;
                     groupId?: string | null;
                     enabled?: boolean;
@@ -22933,6 +23027,512 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getEgressDefault: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    setEgressDefault: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "mode": "listed",
+                 *       "allow": [
+                 *         "api.example.com",
+                 *         "*.example.org:443"
+                 *       ],
+                 *       "deny": [
+                 *         "api.example.com",
+                 *         "*.example.org:443"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description `open`: every public host except `deny`. `listed`: only hosts in `allow` that are not in `deny`. `none`: no host.
+                     * @enum {string}
+                     */
+                    mode: "open" | "listed" | "none";
+                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. */
+                    allow?: string[];
+                    deny?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description The policy. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    removeEgressDefault: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    getEgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy that applies. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "source": "agent",
+                     *         "enforced": true
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                            /**
+                             * @description Whose policy it is.
+                             * @enum {string}
+                             */
+                            source: "agent" | "workspace" | "default";
+                            /** @description False if the agent shares the machine as a process: it then reaches hosts without the egress proxy. */
+                            enforced: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    setEgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "mode": "listed",
+                 *       "allow": [
+                 *         "api.example.com",
+                 *         "*.example.org:443"
+                 *       ],
+                 *       "deny": [
+                 *         "api.example.com",
+                 *         "*.example.org:443"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description `open`: every public host except `deny`. `listed`: only hosts in `allow` that are not in `deny`. `none`: no host.
+                     * @enum {string}
+                     */
+                    mode: "open" | "listed" | "none";
+                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. */
+                    allow?: string[];
+                    deny?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description The policy that applies. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "source": "agent",
+                     *         "enforced": true
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                            /**
+                             * @description Whose policy it is.
+                             * @enum {string}
+                             */
+                            source: "agent" | "workspace" | "default";
+                            /** @description False if the agent shares the machine as a process: it then reaches hosts without the egress proxy. */
+                            enforced: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    removeEgress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy that applies. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "mode": "listed",
+                     *         "allow": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "deny": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *         "source": "agent",
+                     *         "enforced": true
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            /** @enum {string} */
+                            mode: "open" | "listed" | "none";
+                            allow: string[];
+                            deny: string[];
+                            /** @description Null if none was set. */
+                            updatedAt: string | null;
+                            /**
+                             * @description Whose policy it is.
+                             * @enum {string}
+                             */
+                            source: "agent" | "workspace" | "default";
+                            /** @description False if the agent shares the machine as a process: it then reaches hosts without the egress proxy. */
+                            enforced: boolean;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listEgressHosts: {
+        parameters: {
+            query?: {
+                /** @description The number of items per page. */
+                limit?: number;
+                /** @description The `next_page_token` of the previous page. */
+                pageToken?: string;
+                /** @description Today and the days before it, in UTC. */
+                days?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The hosts. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "hosts": [
+                     *           {
+                     *             "host": "api.example.com",
+                     *             "requests": 12,
+                     *             "denied": 0,
+                     *             "bytesSent": 4096,
+                     *             "bytesReceived": 65536,
+                     *             "lastDay": "2026-11-23"
+                     *           }
+                     *         ],
+                     *         "next_page_token": ""
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            hosts: {
+                                host: string;
+                                /** @description Requests and tunnels that passed. */
+                                requests: number;
+                                /** @description Those that the policy refused. */
+                                denied: number;
+                                /** @description By the agent. */
+                                bytesSent: number;
+                                bytesReceived: number;
+                                lastDay: string;
+                            }[];
+                            /** @description Empty on the last page. */
+                            next_page_token: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -38,6 +38,7 @@ function AgentTabs({ agentId }: { agentId: string }) {
         { to: '/dashboard/agents/$agentId/tasks', params, label: tabs.tasks },
         { to: '/dashboard/agents/$agentId/skills', params, label: tabs.skills },
         { to: '/dashboard/agents/$agentId/models', params, label: tabs.models },
+        { to: '/dashboard/agents/$agentId/egress', params, label: tabs.egress },
         { to: '/dashboard/agents/$agentId/secrets', params, label: tabs.secrets },
         { to: '/dashboard/agents/$agentId/channels', params, label: tabs.channels },
         { to: '/dashboard/agents/$agentId/devices', params, label: tabs.devices },

@@ -1,1 +1,0 @@
-import{t as e}from"./texts-C1OnEEGF.js";import{at as t}from"./index-Dy1PDEDF.js";import{k as n}from"./me-h3vTwcxG.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
