@@ -193,7 +193,9 @@ async function joined(t: TestContext, options?: JoinOptions, changes = false) {
     })
     upstream.on('error', () => {})
     const from = changes ? client.pipe(new PassThrough()) : client
-    joinSockets(client, upstream, { ...options, from }).then(over.resolve, over.reject)
+    upstream.once('connect', () =>
+      joinSockets(client, upstream, { ...options, from }).then(over.resolve, over.reject),
+    )
   })
   const client = connect({ port, allowHalfOpen: true })
   t.after(() => client.destroy())
