@@ -36,7 +36,7 @@ const OTHERWISE = [
   // Everyone who knows the gateway may read them.
   ...['swapHistory', 'swapHistoryOlder'],
   // For admins of the instance.
-  ...['getAnyWorkspace', 'changeWorkspace'],
+  ...['getAnyWorkspace', 'changeWorkspace', 'changePlan'],
 ]
 
 const context = await openContext()

@@ -91,7 +91,7 @@ export const addEgressCounts = statement({
 /** The hosts that the agent `$1` has asked for since the day `$2`: at most `$4`, by name, after the host `$3`. */
 export const readEgressHosts = statement({
   name: 'egress-hosts',
-  parameters: ['uuid', 'text', 'text', 'int4'],
+  parameters: ['uuid', narrow<string>('date'), 'text', 'int8'],
   columns: {
     host: 'text',
     requests: 'float8',
@@ -103,6 +103,6 @@ export const readEgressHosts = statement({
   text: `SELECT host, sum(requests)::float8 AS requests, sum(denied)::float8 AS denied,
       sum(bytes_sent)::float8 AS "bytesSent", sum(bytes_received)::float8 AS "bytesReceived",
       max(day)::text AS "lastDay"
-    FROM egress_count WHERE agent_id = $1 AND day >= $2::date AND host > $3
+    FROM egress_count WHERE agent_id = $1 AND day >= $2 AND host > $3
     GROUP BY host ORDER BY host LIMIT $4`,
 })
