@@ -32,7 +32,7 @@ const GOOGLE_STATUS: Record<number, string> = {
 }
 
 /** The body of an error in a dialect. */
-export function errorBody(dialect: Dialect, refusal: Refusal): object {
+function errorBody(dialect: Dialect, refusal: Refusal): object {
   const { status, code, message, availableMicrocredits } = refusal
   if (dialect === 'anthropic') return { type: 'error', error: { type: code, message } }
   if (dialect === 'google')

@@ -376,6 +376,6 @@ export type ModelLease = Prisma.ModelLeaseModel
 export type ModelSpending = Prisma.ModelSpendingModel
 /**
  * Model ModelDay
- * What an agent has spent on a day in UTC, with which budgets are compared. Triggers of `model_spending` sum it.
+ * The spending of an agent on a day in UTC; budgets are compared with it. Triggers of `model_spending` sum it.
  */
 export type ModelDay = Prisma.ModelDayModel

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model ModelDay
- * What an agent has spent on a day in UTC, with which budgets are compared. Triggers of `model_spending` sum it.
+ * The spending of an agent on a day in UTC; budgets are compared with it. Triggers of `model_spending` sum it.
  */
 export type ModelDayModel = runtime.Types.Result.DefaultSelection<Prisma.$ModelDayPayload>
 
