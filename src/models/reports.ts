@@ -128,7 +128,7 @@ function sumOf(records: readonly Signed[]) {
   return sum
 }
 
-/** True if a lease holds an amount for calls in flight. Of a settled lease, this was charged: its proxy had died. */
+/** True if a lease holds an amount for calls in flight. The amounts that were charged for a settled lease, whose proxy had died. */
 export const hasOpen = ({ openUsd, openTokens }: LeaseRow) =>
   toPicodollars(openUsd) > 0n || BigInt(openTokens) > 0n
 

@@ -24,7 +24,7 @@ const REPLY_USD = (PRICE * REPLY_TOKENS) / 1e6
 const LIMIT_USD = 15
 /** A lease of a killed proxy ends after half a minute. */
 const SETTLED_MS = 90_000
-/** What it had not reported is charged a minute later. */
+/** Calls that it had not reported are charged a minute later. */
 const CHARGED_MS = 180_000
 
 /** In US dollars: what is spent, what leases still offer, and what killed proxies had not reported. */

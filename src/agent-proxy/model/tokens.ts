@@ -4,8 +4,8 @@
  * OpenAI's o200k_base has fewer tokens: the estimate is 1.1 to 1.9 times as high for English, code, JSON and logs, and 2
  * to 3.7 times for other languages. The worst text tried, words of random letters, gets half of its tokens. A quarter of
  * the bytes, in turn, is 0.25 to 0.75 of them for JSON, logs, hexadecimal, base64 and rare letters. The tokenizers
- * gpt-tokenizer 4.0 and js-tiktoken need 83 and 203 MB and 1.4 and 3.3 s to load, 50 s for a megabyte of punctuation,
- * and still know only OpenAI's vocabularies: others differ by a third.
+ * gpt-tokenizer 4.0 and js-tiktoken need 83 and 203 MB, and 1.4 and 3.3 s to load. They take 50 s for a megabyte of
+ * punctuation, and know only OpenAI's vocabularies: others differ by a third.
  */
 const [SINGLE, LOWER, UPPER, DIGIT, SPACE, BREAK] = [0, 1, 2, 3, 4, 5] as const
 

@@ -9,7 +9,7 @@ import { REAL_KEY, startModelGateway, VIRTUAL_KEY } from '../../support/model-ga
 
 /** Picodollars per token: each kind of token shows in the cost. */
 const PRICE = { input: 1, cachedInput: 100, cacheWrite: 1e4, output: 1e6, reasoning: 1e9 }
-/** Agents by which the provider answers an error, or only a half of the events. */
+/** User agents that make the provider answer an error, or only half of the events. */
 const [MISTAKEN, LEAVING] = ['mistaken', 'leaving']
 const ERROR = '{"error":{"message":"no such tool"}}'
 

@@ -148,7 +148,7 @@ describe('a report of a lease', () => {
     assert.deepEqual(await ledger.totals(workspaceId), [0.25, 0.7])
   })
 
-  it('the calls of a dead proxy are charged as estimated, until a late report says what they cost', async () => {
+  it('calls of a dead proxy are charged as estimated until a late report names their cost', async () => {
     const { key, id: agent, workspaceId } = await ledger.createAgent({ agent: { usd_per_month: '0.6' } })
     const { id } = leaseOf(await ledger.grant(key, { usd: 0.3 * USD, tokens: 10 }))
     const open = { usd: 0.1 * USD, tokens: 10 }
