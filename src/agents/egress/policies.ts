@@ -13,6 +13,7 @@ import type { Agent } from '../agent.ts'
 const MAX_RULES = 200
 
 const rule = text(300)
+  .meta({ format: 'egress-rule' })
   .transform((rule) => rule.toLowerCase())
   .refine(
     (rule) => parseRule(rule),
