@@ -17,9 +17,10 @@ import { Visit } from './visit.ts'
 
 /** A client that has not come for this long is forgotten. */
 const FORGET_MS = 60_000
-/** Hosts of all agents that are counted one by one between two reports. */
-const MAX_COUNTS = 2000
+/** Hosts of an agent that are counted one by one between two reports. */
+const MAX_HOSTS = 200
 const OTHERS = '(others)'
+const NOTHING = { requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 }
 
 export interface PoliciesOptions {
   control: { egress(request: EgressRequest): Promise<EgressAnswer> }
@@ -38,7 +39,8 @@ interface Known {
 export class Policies {
   readonly #options: PoliciesOptions
   readonly #known = new Map<string, Known>()
-  #counts = new Map<string, HostCount>()
+  /** By agent and host. */
+  #counts = new Map<string, Map<string, HostCount>>()
   readonly #loop: { stop(): Promise<void> }
   #isAnswered = true
 
@@ -90,7 +92,9 @@ export class Policies {
     const policy = answer.then(({ policies: [policy = null] }) => policy)
     const known: Known = { client, policy, visits: new Set(), usedAt: performance.now() }
     this.#known.set(key, known)
-    policy.catch(() => this.#known.delete(key))
+    // An agent could invent any number of credentials.
+    const forget = () => this.#known.delete(key)
+    policy.then((policy) => policy ?? forget(), forget)
     return known
   }
 
@@ -105,7 +109,7 @@ export class Policies {
       const agentId = (await policy.catch(() => null))?.agentId
       if (agentId) for (const visit of visits) this.#countBytes(agentId, visit)
     }
-    const counts = [...this.#counts.values()]
+    const counts = [...this.#counts.values()].flatMap((ofAgent) => [...ofAgent.values()])
     if (known.length === 0 && counts.length === 0) return
     this.#counts = new Map()
     try {
@@ -127,12 +131,11 @@ export class Policies {
   }
 
   #countOf(agentId: string, name: string): HostCount {
-    const key = `${agentId} ${name}`
-    const host = this.#counts.has(key) || this.#counts.size < MAX_COUNTS ? name : OTHERS
-    const found = this.#counts.get(`${agentId} ${host}`)
-    if (found) return found
-    const count = { agentId, host, requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 }
-    this.#counts.set(`${agentId} ${host}`, count)
+    const ofAgent = this.#counts.get(agentId) ?? new Map<string, HostCount>()
+    this.#counts.set(agentId, ofAgent)
+    const host = ofAgent.has(name) || ofAgent.size < MAX_HOSTS ? name : OTHERS
+    const count = ofAgent.get(host) ?? { agentId, host, ...NOTHING }
+    ofAgent.set(host, count)
     return count
   }
 }

@@ -15,10 +15,11 @@ const AS_AGENT = { 'proxy-authorization': `Basic ${btoa('agent:secret')}` }
 
 /** A proxy whose clients with the password `secret` are an agent. The test changes the policy and the state of `web`. */
 async function start(t: TestContext, allowed: string[]) {
-  const web = { policy: OPEN, isUp: true, counts: [] as HostCount[], asked: 0 }
+  const web = { policy: OPEN, isUp: true, counts: [] as HostCount[], asked: 0, clients: 0 }
   const control = {
     async egress({ clients, counts }: EgressRequest) {
       web.asked++
+      web.clients = clients.length
       if (!web.isUp) throw new Error('web is down')
       web.counts.push(...counts)
       return { policies: clients.map((client) => (client.credential === CREDENTIAL ? web.policy : null)) }
@@ -67,7 +68,7 @@ test('a changed policy cuts open connections that it forbids, and no others', as
 
 test('clients in an agent’s network that are not agents get 407; outside of it no policy applies', async (t) => {
   const upstream = await serveHttp(t, (_, res) => res.end())
-  const { port, outside } = await start(t, [`127.0.0.1:${upstream}`])
+  const { port, outside, web } = await start(t, [`127.0.0.1:${upstream}`])
   const url = `http://127.0.0.1:${upstream}/`
   for (const headers of [{}, { 'proxy-authorization': `Basic ${btoa('agent:another')}` }]) {
     const refused = await get(port, url, headers)
@@ -75,6 +76,9 @@ test('clients in an agent’s network that are not agents get 407; outside of it
     assert.equal((await get(outside, url, headers)).status, 200)
   }
   assert.equal((await get(port, url, AS_AGENT)).status, 200)
+  const { asked } = web
+  await until('policies are renewed', async () => web.asked > asked + 1)
+  assert.equal(web.clients, 1, 'invented credentials are forgotten')
 })
 
 test('known policies stay in force without web, new agents get 503, and counts arrive later', async (t) => {
