@@ -89,7 +89,7 @@ test('reports with other values than counts are ignored', () => {
   assert.equal(costOf(most, { input: 30e6, output: 180e6 }), MOST_USD)
 })
 
-test('summaries of thoughts, roles and names of events are no words', () => {
+test('summaries of thoughts, roles and names of events do not count as words', () => {
   for (const [dialect, event] of [
     ['openai', { choices: [{ delta: { role: 'assistant', content: '' } }] }],
     ['openai', { type: 'response.reasoning_summary_text.delta', delta: 'Thinking of' }],
