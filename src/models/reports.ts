@@ -128,7 +128,7 @@ function sumOf(records: readonly Signed[]) {
   return sum
 }
 
-/** True if a lease holds an amount for calls in flight. The amounts that were charged for a settled lease, whose proxy had died. */
+/** True if a lease holds an amount for calls in flight; for a settled lease, the amount that was charged as lost. */
 export const hasOpen = ({ openUsd, openTokens }: LeaseRow) =>
   toPicodollars(openUsd) > 0n || BigInt(openTokens) > 0n
 

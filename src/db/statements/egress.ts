@@ -26,13 +26,13 @@ export const findEgressPolicies = statement({
       SELECT nth::integer, credential, address
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY c (credential, address, nth)
     ), found AS (
-      SELECT nth, a.* FROM client JOIN agent a ON a.proxy_key_hash = decode(credential, 'hex') WHERE credential <> ''
+      SELECT nth, a.id FROM client JOIN agent a ON a.proxy_key_hash = decode(credential, 'hex') WHERE credential <> ''
       UNION ALL
-      SELECT nth, a.* FROM client JOIN agent a USING (address) WHERE credential = ''
+      SELECT nth, a.id FROM client JOIN agent a USING (address) WHERE credential = ''
     )
     SELECT nth, a.agent_id AS "agentId", coalesce(mode, 'open') AS mode, coalesce(allow, '{}') AS allow,
       coalesce(deny, '{}') AS deny
-    FROM found a ${POLICY} WHERE a.deleted_at IS NULL`,
+    FROM found JOIN agent a USING (id) ${POLICY} WHERE a.deleted_at IS NULL`,
 })
 
 /** The policy that applies to the agent `$1`, and its source. */
