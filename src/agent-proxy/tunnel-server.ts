@@ -1,6 +1,7 @@
 /**
  * Tunnels to agents: a proxy that accepts only CONNECT (RFC 9110, 9.3.6), only from clients that have AGENT_PROXY_KEY,
- * and only to agents' addresses and the model gateway. `GET /` returns the facts that the worker needs. `tunnel-client.ts` is its client.
+ * and only to agents' addresses and the model gateway. `GET /` returns the facts that the worker needs.
+ * `tunnel-client.ts` is its client.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

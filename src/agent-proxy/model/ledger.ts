@@ -4,9 +4,9 @@
  * never reserve the same money.
  *
  * If the proxy is killed, the next one reads the journal and reports the amounts that requests may have spent since the
- * last answered `sync`. `web` charges them. The rest of the leases returns after LEASE_MS. Only if
- * the journal is lost, too, as with a machine, requests that began within the last SYNC_MS are not charged. Without
- * `web`, leases stay usable for LEASE_MS − LEASE_MARGIN_MS after the last answered `sync`; then requests get 503.
+ * last answered `sync`. `web` charges them. The rest of the leases returns after LEASE_MS. Only if the journal is lost,
+ * too, as with a machine, requests that began within the last SYNC_MS are not charged. Without `web`, leases stay usable
+ * for LEASE_MS − LEASE_MARGIN_MS after the last answered `sync`; then requests get 503.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

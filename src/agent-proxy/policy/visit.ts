@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Destination } from '../destination.ts'
+import { ProxyError } from '../dial.ts'
 
 /** An exchange that a policy allowed, from its admission to its end. */
 export class Visit {
@@ -15,10 +16,15 @@ export class Visit {
     this.#ended = ended
   }
 
-  /** Counts the bytes of this connection from now on; it closes once the policy forbids it. */
+  /**
+   * Counts the bytes of this connection from now on; it closes once the policy forbids it.
+   * @throws ProxyError 403 if the policy has changed while the connection was opened.
+   */
   opened(upstream: Socket): void {
     this.#upstream = upstream
-    if (this.#isCut) upstream.destroy()
+    if (!this.#isCut) return
+    upstream.destroy()
+    throw new ProxyError(403, 'The egress policy of this agent no longer allows this host')
   }
 
   cut(): void {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
+import type { Resolve } from '../../../src/agent-proxy/dial.ts'
 import { Policies } from '../../../src/agent-proxy/policy/policies.ts'
 import type { EgressPolicy, EgressRequest, HostCount } from '../../../src/agent-proxy/policy/protocol.ts'
 import { createLogger } from '../../../src/log.ts'
@@ -14,7 +15,7 @@ const CREDENTIAL = createHash('sha256').update('secret').digest('hex')
 const AS_AGENT = { 'proxy-authorization': `Basic ${btoa('agent:secret')}` }
 
 /** A proxy whose clients with the password `secret` are an agent. The test changes the policy and the state of `web`. */
-async function start(t: TestContext, allowed: string[]) {
+async function start(t: TestContext, allowed: string[], resolve?: Resolve) {
   const web = { policy: OPEN, isUp: true, counts: [] as HostCount[], asked: 0, clients: 0 }
   const control = {
     async egress({ clients, counts }: EgressRequest) {
@@ -27,7 +28,10 @@ async function start(t: TestContext, allowed: string[]) {
   }
   const policies = new Policies({ control, log: createLogger('test', 'silent') })
   const admitted = { network: '127.0.0.0/8', isOfOne: true }
-  const { port } = await startProxy(t, allowed, { policies, admitted })
+  const { port } = await startProxy(t, allowed, {
+    ...{ policies, admitted },
+    ...(resolve && { resolve }),
+  })
   const { port: outside } = await startProxy(t, allowed, { policies })
   t.after(() => policies.close())
   const sum = (name: Exclude<keyof HostCount, 'agentId' | 'host'>) =>
@@ -64,6 +68,22 @@ test('a changed policy cuts open connections that it forbids, and no others', as
   kept?.socket.write('still here')
   assert.equal(String((await once(kept?.socket as never, 'data'))[0]), 'still here')
   assert.equal((await openTunnel(port, `127.0.0.1:${echo}`, AS_AGENT)).status, 403)
+})
+
+test('a host that is denied while its name is resolved gets 403', async (t) => {
+  const upstream = await serveHttp(t, (_, res) => res.end())
+  const resolving = Promise.withResolvers<void>()
+  const { port, web } = await start(t, [`slow.example:${upstream}`], async () => {
+    web.policy = { ...OPEN, deny: ['slow.example'] }
+    await resolving.promise
+    return [{ address: '127.0.0.1', family: 4 }]
+  })
+  const answer = get(port, `http://slow.example:${upstream}/`, AS_AGENT)
+  const { asked } = web
+  await until('the policy has changed', async () => web.asked > asked + 2)
+  resolving.resolve()
+  const { status, body } = await answer
+  assert.deepEqual([status, body], [403, 'The egress policy of this agent no longer allows this host\n'])
 })
 
 test('clients in an agent’s network that are not agents get 407; outside of it no policy applies', async (t) => {
