@@ -172,6 +172,8 @@ describe('pinList', async () => {
   it('the filters of the older API find files [report: old clients]', async () => {
     const spring = JSON.stringify({ season: { value: 'spring', op: 'eq' } })
     const now = new Date().toISOString()
+    const { rows } = (await listed.api.get('/data/pinList')).body
+    const [secondPinned, firstPinned] = rows.map(({ date_pinned }: { date_pinned: string }) => date_pinned)
     const filters: [Record<string, string>, ...string[]][] = [
       [{ hashContains: first.IpfsHash.slice(5, 40) }, first.IpfsHash],
       [{ 'metadata[name]': 'spring' }, first.IpfsHash],
@@ -179,8 +181,8 @@ describe('pinList', async () => {
       [{ 'metadata[name]': 'summer', 'metadata[keyvalues]': spring }],
       [{ status: 'unpinned' }],
       [{ pinStart: now }],
-      [{ pinStart: '0000-01-01T00:00:00+19:30', pinEnd: first.Timestamp }, first.IpfsHash],
-      [{ pinStart: second.Timestamp }, second.IpfsHash],
+      [{ pinStart: '0000-01-01T00:00:00+19:30', pinEnd: firstPinned }, first.IpfsHash],
+      [{ pinStart: secondPinned }, second.IpfsHash],
       [{ pinEnd: now, pinSizeMin: '1', pinSizeMax: '1000' }, second.IpfsHash, first.IpfsHash],
       [{ pinSizeMin: '1000' }],
       [{ network: 'private' }],
