@@ -54,6 +54,7 @@ describe('the environment of an agent', () => {
         USER_EMAIL: '',
       },
       secretVersions: {},
+      hasLlmKey: false,
     })
   })
 

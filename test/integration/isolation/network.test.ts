@@ -5,8 +5,12 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
+import { uuidv7 } from 'uuidv7'
+import { createPool } from '../../../src/db/pool.ts'
+import { createLogger } from '../../../src/log.ts'
 import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
 import { postgresUrl } from '../../../src/standalone/postgres.ts'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { freePort, until } from '../../support/processes.ts'
 import { type Stack, startStack } from '../../support/stack.ts'
 import { cleanUp, newOptions, SUBNETS, whyNotDocker } from '../sandboxes/docker-subject.ts'
@@ -51,6 +55,10 @@ describe('from inside an agent in Docker', { skip: await whyNotDocker() }, () =>
     }
     address = await start(agentId)
     neighbour = await start(neighbourId)
+    // The proxy asks whose address this is. The reconciler leaves the row alone.
+    const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
+    await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running', address })
+    await pool.end()
     gateway = new URL(await outputIn(address, 'echo $HTTP_PROXY')).hostname
     await until('the way out is open', async () => {
       return (await script(KNOCK, `${gateway}:${egressPort}`))[`${gateway}:${egressPort}`] === 'open'

@@ -62,10 +62,12 @@ describe('two Berths on one machine', { skip: await whyNotDocker() }, () => {
     berths.push(berth)
     // A row that the reconciler leaves alone, and a container that stands in for the agent's.
     const pool = createPool((await postgresUrl(stack.dataDir)) ?? '', 1, createLogger('test', 'silent'))
-    await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running' })
-    await pool.end()
+    const { id } = await insertAgentRow(pool, { agentId, workspaceId: uuidv7(), status: 'not_running' })
     await runtime.create(specOf(agentId))
     berth.address = (await runtime.start(agentId)).address ?? ''
+    // Its programs here send no credential: the proxy knows the agent by its address.
+    await pool.query('UPDATE agent SET address = $2 WHERE id = $1', [id, berth.address])
+    await pool.end()
     await until('it answers', async () => (await runIn(berth.address, 'true')).code === 0)
     berth.proxy = new URL(await outputIn(berth.address, 'echo $HTTP_PROXY'))
     return berth
