@@ -16,6 +16,16 @@ export interface Client {
   address: string
 }
 
+/** A secret whose value the proxy inserts, in place of the placeholder that the agent has. */
+export interface BrokeredSecret {
+  placeholder: string
+  value: string
+  /** Names in lower case; one that begins with `*.` matches every name below it. Port 443. */
+  hosts: string[]
+  /** Where in a request the placeholder stands: `Authorization`, or the header or query parameter `name`. */
+  via: { as: 'bearer' | 'basic' } | { as: 'header' | 'query'; name: string }
+}
+
 export interface EgressPolicy {
   /** The agent's id in paths. */
   agentId: string
@@ -24,6 +34,8 @@ export interface EgressPolicy {
   /** Hosts as in {@link Destination}, with or without a port; one that begins with `*.` matches every name below it. */
   allow: string[]
   deny: string[]
+  /** Empty for a client without a credential. */
+  secrets: BrokeredSecret[]
 }
 
 /** Traffic since the last report. A report that fails is repeated, so a host may be counted twice. */

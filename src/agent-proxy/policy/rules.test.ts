@@ -7,8 +7,10 @@ const isAllowed = (
   policy: { mode: 'open' | 'listed' | 'none'; allow?: string[]; deny?: string[] },
   to: string,
 ) =>
-  refusalOf({ agentId: 'x', allow: [], deny: [], ...policy }, parseDestination(to) ?? assert.fail(to)) ===
-  undefined
+  refusalOf(
+    { agentId: 'x', allow: [], deny: [], secrets: [], ...policy },
+    parseDestination(to) ?? assert.fail(to),
+  ) === undefined
 
 test('rules are hosts, with or without a port', () => {
   assert.deepEqual(parseRule('API.Example.com'), { host: 'api.example.com' })

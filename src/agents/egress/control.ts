@@ -45,7 +45,7 @@ export function egressControl(pool: Pool, key: string): RequestHandler {
         // Two agents with one address: the row of the one that had it before does not know yet.
         if (!one || more.length > 0) return null
         const { nth: _nth, ...policy } = one
-        return policy
+        return { ...policy, secrets: [] }
       }),
     }
   })

@@ -48,14 +48,14 @@ describe('an egress policy', () => {
     const open = { mode: 'open', allow: [], deny: [] }
     const none = { data: { ...open, source: 'default', enforced: true, updatedAt: null } }
     assert.deepEqual((await api.get(path)).body, none)
-    assert.deepEqual(await applied(), { agentId, ...open })
+    assert.deepEqual(await applied(), { agentId, ...open, secrets: [] })
 
     const shared = { mode: 'open', allow: [], deny: ['*.example.net'] }
     const { updatedAt, ...set } = (await api.put('/v0/egress', { mode: 'open', deny: shared.deny })).body.data
     assert.ok(Date.parse(updatedAt))
     assert.deepEqual(set, shared)
     assert.equal((await api.get(path)).body.data.source, 'workspace')
-    assert.deepEqual(await applied(), { agentId, ...shared })
+    assert.deepEqual(await applied(), { agentId, ...shared, secrets: [] })
 
     const own = { mode: 'listed', allow: ['api.example.com', '[2001:db8::1]:443'], deny: [] }
     const put = await api.put(path, { mode: 'listed', allow: ['API.Example.com', '[2001:db8::1]:443'] })
@@ -63,7 +63,7 @@ describe('an egress policy', () => {
       { ...put.body.data, updatedAt: null },
       { ...own, source: 'agent', enforced: true, updatedAt: null },
     )
-    assert.deepEqual(await applied(), { agentId, ...own })
+    assert.deepEqual(await applied(), { agentId, ...own, secrets: [] })
 
     assert.equal((await api.delete(path)).body.data.source, 'workspace')
     assert.deepEqual((await api.delete('/v0/egress')).body.data, { ...open, updatedAt: null })

@@ -10,7 +10,7 @@ import { createLogger } from '../../../src/log.ts'
 import { get, openTunnel, serveHttp, serveTcp, startProxy } from '../../support/egress.ts'
 import { until } from '../../support/processes.ts'
 
-const OPEN: EgressPolicy = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [] }
+const OPEN: EgressPolicy = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [], secrets: [] }
 const CREDENTIAL = createHash('sha256').update('secret').digest('hex')
 const AS_AGENT = { 'proxy-authorization': `Basic ${btoa('agent:secret')}` }
 

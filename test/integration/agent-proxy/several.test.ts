@@ -28,7 +28,7 @@ interface Proxy {
 
 /** Three agent proxies, and an address for each side that leads to those that are ready. */
 async function startProxies(t: TestContext, more: Record<string, string>) {
-  const open = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [] }
+  const open = { agentId: 'xaaaaaaa', mode: 'open', allow: [], deny: [], secrets: [] }
   const web = await listen(
     t,
     createHttpServer(async (req, res) => {
