@@ -16,7 +16,7 @@ const POLICY = `LEFT JOIN LATERAL (SELECT * FROM egress_policy WHERE workspace_i
 
 /**
  * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex), `$2`
- * addresses of agents, which count for clients without a credential.
+ * addresses of agents. A credential counts only at its agent's address, and the address alone if a client sends none.
  */
 export const findEgressPolicies = statement({
   name: 'egress-policies',
@@ -26,7 +26,8 @@ export const findEgressPolicies = statement({
       SELECT nth::integer, credential, address
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY c (credential, address, nth)
     ), found AS (
-      SELECT nth, a.id FROM client JOIN agent a ON a.proxy_key_hash = decode(credential, 'hex') WHERE credential <> ''
+      SELECT nth, a.id FROM client JOIN agent a USING (address)
+      WHERE credential <> '' AND a.proxy_key_hash = decode(credential, 'hex')
       UNION ALL
       SELECT nth, a.id FROM client JOIN agent a USING (address) WHERE credential = ''
     )

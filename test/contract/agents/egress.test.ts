@@ -1,6 +1,6 @@
 /** Egress policies and what agent proxies report. A policy's effect is tested in test/integration/agent-proxy. */
 import assert from 'node:assert/strict'
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, randomInt, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { type Client, EGRESS_CONTROL, type HostCount } from '../../../src/agent-proxy/policy/protocol.ts'
@@ -28,13 +28,17 @@ async function withAgent() {
   const workspace = await context.workspace()
   const agent = await insertAgent(context, workspace)
   const credential = createHash('sha256').update(randomUUID()).digest('hex')
+  const address = `10.${randomInt(256)}.${randomInt(256)}.7`
   await context.sql(`UPDATE agent SET proxy_key_hash = decode($2, 'hex') WHERE id = $1`, [
     agent.id,
     credential,
   ])
+  await setAddress(agent, address)
   const path = `/v0/agents/${agent.agentId}/egress`
-  return { ...workspace, agent, path, client: { credential, address: '' } }
+  return { ...workspace, agent, path, client: { credential, address } }
 }
+const setAddress = ({ id }: { id: string }, address: string) =>
+  context.sql('UPDATE agent SET address = $2 WHERE id = $1', [id, `${address}:${AGENTD_PORT}`])
 const count = (agentId: string, host: string, more: Partial<HostCount> = {}): HostCount => ({
   ...{ agentId, host, requests: 0, denied: 0, bytesSent: 0, bytesReceived: 0 },
   ...more,
@@ -86,22 +90,21 @@ describe('an egress policy', () => {
     assert.equal((await api.get(path)).body.data.source, 'default')
   })
 
-  it('an agent is known by its credential, or by the address that only it has', async () => {
+  it('an agent is known by the address that only it has, and by its credential at that address', async () => {
     const { agent, client } = await withAgent()
-    const other = await insertAgent(context, await context.workspace())
-    const address = `10.9.${Math.trunc(Math.random() * 255)}.7`
+    const { address } = client
+    const { agent: other, client: ofOther } = await withAgent()
     const known = async (one: Partial<Client>) =>
-      ((await report([{ credential: '', address, ...one }])) as ({ agentId: string } | null)[])[0]?.agentId
-    assert.equal(await known({}), undefined)
-    const setAddress = (id: string) =>
-      context.sql('UPDATE agent SET address = $2 WHERE id = $1', [id, `${address}:${AGENTD_PORT}`])
-    await setAddress(agent.id)
+      ((await report([{ ...client, ...one }])) as ({ agentId: string } | null)[])[0]?.agentId
     assert.equal(await known({}), agent.agentId)
+    assert.equal(await known({ credential: '' }), agent.agentId)
     assert.equal(await known({ credential: 'f'.repeat(64) }), undefined)
-    await setAddress(other.id)
-    assert.equal(await known({}), undefined)
-    assert.equal(await known(client), agent.agentId)
-    await context.sql('UPDATE agent SET address = NULL WHERE id = ANY ($1)', [[agent.id, other.id]])
+    assert.equal(await known({ credential: ofOther.credential }), undefined)
+    assert.equal(await known({ address: ofOther.address }), undefined)
+    await setAddress(other, address)
+    assert.equal(await known({ credential: '' }), undefined)
+    assert.equal(await known({}), agent.agentId)
+    assert.equal(await known({ credential: ofOther.credential }), other.agentId)
   })
 })
 
