@@ -125,8 +125,9 @@ export async function startModelGateway(
     dialect = 'openai',
     quietMs,
     silentMs,
+    downMs,
     ...changes
-  }: { dialect?: Dialect; quietMs?: number; silentMs?: number } & Partial<Session> = {},
+  }: { dialect?: Dialect; quietMs?: number; silentMs?: number; downMs?: number } & Partial<Session> = {},
 ) {
   const requests: ModelRequest[] = []
   const model = await serveHttp(t, async (req, res) => {
@@ -152,7 +153,7 @@ export async function startModelGateway(
   const client = new ControlClient({ url: `http://127.0.0.1:${web}`, key: 'control-key' })
   const journal = new Journal(join(await useFolder('berth-model-', t), 'models.jsonl'), log)
   const ledger = new Ledger({ control: client, log, journal })
-  const upstream = new Upstream({ allowed: [], ...(silentMs && { silentMs }) })
+  const upstream = new Upstream({ allowed: [], ...(silentMs && { silentMs }), ...(downMs && { downMs }) })
   const gateway = new ModelGateway({ ledger, upstream, log, registry, ...(quietMs && { quietMs }) })
   const proxy = await startProxy(t, [], { gateway })
   t.after(async () => {

@@ -144,7 +144,8 @@ export class Exchange {
 
   /** Calls the targets in order until one gives a response to pass on. */
   async #open(): Promise<IncomingMessage> {
-    const { upstream, headers, targets } = this.#options
+    const { upstream, headers } = this.#options
+    const targets = upstream.inOrder(this.#options.targets)
     const { signal } = this.#abort
     let failure: unknown
     for (const [i, target] of targets.entries()) {

@@ -19,6 +19,8 @@ const LIMITS = {
   idleSocketMs: 60_000,
   /** Maximum time without a byte. A model may think for minutes before its first word. */
   silentMs: 600_000,
+  /** For how long other servers go first after one could not be reached: each try may take `connectMs`. */
+  downMs: 30_000,
 }
 
 /** Providers whose servers the operator chose, or Berth found on the agent's machine. */
@@ -31,6 +33,7 @@ export interface UpstreamOptions {
   refused?: BlockList
   resolve?: Resolve | undefined
   silentMs?: number
+  downMs?: number
 }
 
 /** Why a model server cannot be called or gave no valid response, without its address. */
@@ -58,9 +61,32 @@ export class Upstream {
   readonly #options: UpstreamOptions
   /** By origin, those that may have private addresses apart. */
   readonly #agents = new Map<string, http.Agent>()
+  /** Servers that could not be reached, by base URL: when to try them again, by `performance.now()`. */
+  readonly #down = new Map<string, number>()
 
   constructor(options: UpstreamOptions) {
     this.#options = options
+  }
+
+  /** The targets in order, except that those whose servers could not be reached lately come last. */
+  inOrder<Target extends { provider: Provider }>(targets: readonly Target[]): Target[] {
+    const [first, ...others] = targets
+    if (!first || others.length === 0 || !this.#isDown(first.provider)) return [...targets]
+    return [...others, first]
+  }
+
+  /** Once the time is up, one request tries the server again, and the others still wait for its outcome. */
+  #isDown({ baseUrl }: Provider): boolean {
+    const until = this.#down.get(baseUrl)
+    if (until === undefined) return false
+    const now = performance.now()
+    if (now < until) return true
+    this.#noteDown(baseUrl)
+    return false
+  }
+
+  #noteDown(baseUrl: string): void {
+    this.#down.set(baseUrl, performance.now() + (this.#options.downMs ?? LIMITS.downMs))
   }
 
   /** Resolves with the head of a response. @throws UpstreamError */
@@ -85,7 +111,10 @@ export class Upstream {
       req.setTimeout(silentMs, () => {
         req.destroy(new UpstreamError(`${provider.id} was silent for ${silentMs / 1000} s`, false))
       })
-      req.once('response', resolve)
+      req.once('response', (response) => {
+        this.#down.delete(provider.baseUrl)
+        resolve(response)
+      })
       req.once('upgrade', (_response, socket) => {
         socket.destroy()
         reject(new UpstreamError(`${provider.id} sent an upgrade unasked`, false))
@@ -97,6 +126,7 @@ export class Upstream {
         if (isStale) return void this.send(provider, request).then(resolve, reject)
         const reason =
           error.code ?? (error instanceof ProxyError ? String(error.status) : 'no valid response')
+        if (!isConnected) this.#noteDown(provider.baseUrl)
         reject(new UpstreamError(`${provider.id} cannot be reached: ${reason}`, !isConnected))
       })
       req.end(request.body)

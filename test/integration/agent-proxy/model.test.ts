@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { get, statusOf, talk } from '../../support/egress.ts'
 import { PRICE, REAL_KEY, SPENT, startModelGateway, VIRTUAL_KEY } from '../../support/model-gateway.ts'
-import { until } from '../../support/processes.ts'
+import { freePort, until } from '../../support/processes.ts'
 
 const CHAT = '/berth/v1/chat/completions'
 const LARGE = 'x'.repeat(33 * 1024 * 1024)
@@ -301,6 +303,33 @@ test('a failing model server is called again, and then its fallback, by its name
   )
   const { provider, model, usd } = await control.record()
   assert.deepEqual({ provider, model, usd }, { provider: 'local', model: 'mini', usd: 15 })
+})
+
+test('a model server that cannot be reached is passed over for a while, and then tried again', async (t) => {
+  const { post, control } = await startModelGateway(t, (res) => res.end(reply(USAGE)), { downMs: 2000 })
+  const [berth] = control.session.providers
+  assert.ok(berth)
+  const port = await freePort()
+  const first = { ...berth, baseUrl: `http://127.0.0.1:${port}/v1`, fallbacks: ['local'] }
+  control.session.providers = [first, { ...berth, id: 'local', models: { m: 'mini' } }]
+  control.session.prices['local/mini'] = PRICE
+  const ask = () => post(CHAT, '{"model":"m","max_tokens":10}')
+  assert.equal((await ask()).status, 200)
+  let asked = 0
+  const server = createServer((_req, res) => {
+    asked++
+    res.end(reply(USAGE))
+  })
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  t.after(() => server.close())
+  assert.equal((await ask()).status, 200)
+  assert.equal(asked, 0)
+  await until('the first server is tried again', async () => (await ask()).ok && asked > 0)
+  await control.record(2)
+  assert.deepEqual(
+    control.records.slice(0, 2).map(({ provider }) => provider),
+    ['local', 'local'],
+  )
 })
 
 test('errors and redirects of a model server cost nothing, and never show its key', async (t) => {
