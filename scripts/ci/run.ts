@@ -1,6 +1,7 @@
 /** Runs CI, which `.ci/run` describes. The cache folder records which turns passed and which tests were flaky. */
 import { execFileSync } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -29,9 +30,16 @@ interface Kept {
 const DAY_MS = 86_400_000
 
 const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
-const say = (text: string) => console.log(text)
-
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
+/** What the latest run said, for those who see only the end of its output. */
+const spoken = join(cache, 'ci.log')
+mkdirSync(cache, { recursive: true })
+rmSync(spoken, { force: true })
+const say = (text: string) => {
+  console.log(text)
+  appendFileSync(spoken, `${text}\n`)
+}
+
 const file = join(cache, 'ci.json')
 const kept: Kept = {
   passes: {},
@@ -84,7 +92,6 @@ for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
     say(`CLEAN ${listedFile}: ${CLEAN_RUNS} runs; remove it from test/flaky.md`)
 }
 kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
-mkdirSync(cache, { recursive: true })
 // By a rename: a run that is killed must not leave a file that the next run cannot read.
 writeFileSync(`${file}.new`, `${JSON.stringify(kept, undefined, 2)}\n`)
 renameSync(`${file}.new`, file)
