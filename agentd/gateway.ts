@@ -24,6 +24,7 @@ import { installPlugins, type PluginFailure, without } from './plugins.ts'
 import { killProcessTree } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
+import { writeTrust } from './trust.ts'
 import { makeRoot } from './workspace.ts'
 
 const BACKOFF_MS = { first: 200, most: 10_000 }
@@ -161,10 +162,11 @@ export class Gateway implements GatewayHandle {
     this.#token = request.gatewayToken
     // agentd chooses the port: several agents on one machine cannot share one.
     this.#ownedConfig = override(onThisMachine(paths, request.ownedConfig), { gateway: { port: this.port } })
-    const { proxyCredential, gatewayToken } = request
+    const { proxyCredential, caCertificate, gatewayToken } = request
     this.#env = agentEnvironment(config, paths, {
       env: { ...request.env, OPENCLAW_GATEWAY_TOKEN: gatewayToken },
       proxyCredential,
+      caCertificate,
     })
     const before = this.#secrets
     this.#secrets = [gatewayToken, ...secretValues(request.env), ...secretsOf(request.ownedConfig)]
@@ -210,11 +212,12 @@ export class Gateway implements GatewayHandle {
   /** Prepares everything that the gateway needs. @throws ConfigError, Refused */
   async #prepare(run: Run): Promise<void> {
     const { config, paths, log, refusal } = this.#options
-    const { defaultConfig, plugins, readyMs } = run.request
+    const { caCertificate, defaultConfig, plugins, readyMs } = run.request
     const refused = await refusal()
     if (refused) throw new Refused(refused)
     // The agent can remove any of these folders.
     await makeRoot(paths)
+    if (caCertificate !== undefined) await writeTrust(paths, caCertificate)
     // Processes that a killed agentd or gateway left behind would hold the port and the engine's lock.
     await killProcessTree(gatewayTree(paths, null))
     const defaults = onThisMachine(paths, defaultConfig)

@@ -7,6 +7,7 @@ import { requireReady, type Service } from './server.ts'
 
 const START_BYTES = 4_194_304
 const MAX_READY_MS = 3_600_000
+const CERTIFICATE = /^-----BEGIN CERTIFICATE-----\n[\w+/=\n]+\n-----END CERTIFICATE-----\n?$/
 
 /** `PUT` and `DELETE /v1/gateway`, `POST /v1/scripts`: the agent's lifecycle. */
 export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scripts: Scripts }): Service {
@@ -49,13 +50,15 @@ export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scrip
 }
 
 function checkStart(request: StartRequest): StartRequest {
-  const { run, env, gatewayToken, proxyCredential } = request ?? {}
+  const { run, env, gatewayToken, proxyCredential, caCertificate } = request ?? {}
   const { ownedConfig, defaultConfig, plugins, readyMs, scripts } = request ?? {}
   const bad = (what: string) => new AgentdError('bad_request', what)
   if (typeof run !== 'string' || run === '') throw bad('run must be a name')
   if (typeof gatewayToken !== 'string' || gatewayToken === '') throw bad('gatewayToken must be a text')
   if (proxyCredential !== undefined && !/^[\w-]+$/.test(`${proxyCredential}`))
     throw bad('proxyCredential must have letters, digits, _ and -')
+  if (caCertificate !== undefined && !CERTIFICATE.test(`${caCertificate}`))
+    throw bad('caCertificate must be a certificate in PEM')
   if (!isObject(env) || !Object.entries(env).every(([name, value]) => isVariable(name, value)))
     throw bad('env must have texts without NUL, under names of variables')
   if (!isObject(ownedConfig) || !isObject(defaultConfig)) throw bad('the configurations must be objects')
@@ -65,7 +68,7 @@ function checkStart(request: StartRequest): StartRequest {
     throw bad(`readyMs must be 1 to ${MAX_READY_MS}`)
   if (!['build', 'start', 'none'].includes(scripts)) throw bad('scripts must be build, start or none')
   return {
-    ...{ run, env, gatewayToken, proxyCredential },
+    ...{ run, env, gatewayToken, proxyCredential, caCertificate },
     ...{ ownedConfig, defaultConfig, plugins, readyMs, scripts },
   }
 }

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { apiPath, type Paths } from './paths.ts'
 import type { AgentdConfig, LogLine, StartRequest } from './protocol.ts'
+import { trustEnvironment } from './trust.ts'
 
 /**
  * The engine's exit code for a configuration or a state that it refuses. A busy machine can be the cause: the engine
@@ -56,7 +57,7 @@ export function agentMark(paths: Paths): string {
 export function agentEnvironment(
   config: AgentdConfig,
   paths: Paths,
-  { env, proxyCredential }: Pick<StartRequest, 'env' | 'proxyCredential'>,
+  { env, proxyCredential, caCertificate }: Pick<StartRequest, 'env' | 'proxyCredential' | 'caCertificate'>,
   own: NodeJS.ProcessEnv = process.env,
 ): Record<string, string> {
   const inherit = (names: string[], change = (value: string) => value) =>
@@ -71,6 +72,7 @@ export function agentEnvironment(
     TZ: own.TZ ?? 'UTC',
     ...env,
     ...inherit(INHERITED),
+    ...(caCertificate !== undefined && trustEnvironment(paths)),
     ...inherit(PROXIES, (url) => withCredential(url, proxyCredential)),
     PATH: `${join(config.engineDir, 'node_modules', '.bin')}:${own.PATH ?? '/usr/bin:/bin'}`,
     HOME: paths.home,

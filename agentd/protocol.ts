@@ -54,6 +54,11 @@ export interface StartRequest {
    * has no proxy. Kept only in memory.
    */
   proxyCredential?: string | undefined
+  /**
+   * The certificate (PEM) of the CA with which the egress proxy signs for some hosts; the agent's programs trust it.
+   * Undefined if the sandbox has no proxy.
+   */
+  caCertificate?: string | undefined
   /** Operator-owned keys of openclaw.json; each leaf replaces the existing value, at every start of the gateway. */
   ownedConfig: Record<string, unknown>
   /** Written into openclaw.json only if the key is missing. */

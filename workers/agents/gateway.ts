@@ -53,12 +53,11 @@ export async function readSecretsAndChannels(
 ): Promise<GatewaySettings> {
   const { prisma, encryption, config } = services
   await run.report('secrets')
-  const [{ env: secrets, secretVersions, hasLlmKey }, channels, { access, proxyCredential }] =
-    await Promise.all([
-      agentEnvironment(prisma, encryption, agent, config),
-      agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
-      grantModelAccess(services, run, agent),
-    ])
+  const [{ env: secrets, secretVersions, hasLlmKey }, channels, { access, ...egress }] = await Promise.all([
+    agentEnvironment(prisma, encryption, agent, config),
+    agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
+    grantModelAccess(services, run, agent),
+  ])
   const options = { config, secrets, localModel: agent.localModel }
   const request: GatewayRequest = {
     env: {
@@ -68,7 +67,7 @@ export async function readSecretsAndChannels(
       ...(hasLlmKey && { [LLM_KEY]: access.key }),
     },
     gatewayToken: agent.gatewayToken,
-    proxyCredential,
+    ...egress,
     ownedConfig: ownedConfig({ ...options, access, agent, channels: { ...channels.config } }),
     defaultConfig: defaultConfig(options),
     plugins: channels.plugins,
@@ -217,7 +216,7 @@ export async function startGateway(
  * The name of a gateway run is a hash of everything that it was started with. The token in the hash keeps others from
  * guessing the rest.
  */
-const digest = (request: Omit<StartRequest, 'run'>): string =>
+const digest = ({ caCertificate: _signedAnew, ...request }: Omit<StartRequest, 'run'>): string =>
   createHash('sha256').update(JSON.stringify(request)).digest('hex').slice(0, 16)
 
 async function waitUntilReady(

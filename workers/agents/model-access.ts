@@ -1,5 +1,7 @@
-/** How an agent's next run reaches models: the gateway's URL, a virtual key, and the credential at the egress proxy. */
+/** How an agent's next run reaches models and the egress proxy: URL and virtual key, credential and certificate. */
 import { createHash, createHmac } from 'node:crypto'
+import type { StartRequest } from '../../agentd/protocol.ts'
+import { agentAuthority } from '../../src/agent-proxy/tls/authority.ts'
 import { askAgentProxy, loadAgentProxy } from '../../src/agent-proxy/tunnel-client.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { type Config, loadAgentProxyKey } from '../../src/config.ts'
@@ -16,8 +18,8 @@ import type { AgentWorkerServices } from '../services.ts'
 export async function grantModelAccess(
   { prisma, config, runtime }: AgentWorkerServices,
   { operation }: Run,
-  { id, epoch }: Agent,
-): Promise<{ access: ModelAccess; proxyCredential: string | undefined }> {
+  { id, agentId, epoch }: Agent,
+): Promise<{ access: ModelAccess } & Pick<StartRequest, 'proxyCredential' | 'caCertificate'>> {
   const secret = loadAgentProxyKey(config)
   const derive = (purpose: string) =>
     createHmac('sha256', secret).update(`${purpose} ${id} ${operation.id}`).digest('base64url')
@@ -25,12 +27,13 @@ export async function grantModelAccess(
   const key = `berth-${derive('model key')}`
   // Processes share the machine's loopback, and have no proxy.
   const proxyCredential = isProcess ? undefined : derive('proxy credential')
+  const caCertificate = isProcess ? undefined : agentAuthority(secret, agentId).certificatePem
   const url = isProcess ? await localUrl(config) : `http://${MODEL_HOST}`
   await prisma.agent.updateMany({
     where: { id, epoch },
     data: { modelKeyHash: sha256(key), proxyKeyHash: proxyCredential ? sha256(proxyCredential) : null },
   })
-  return { access: { url, key }, proxyCredential }
+  return { access: { url, key }, proxyCredential, caCertificate }
 }
 
 async function localUrl(config: Config): Promise<string> {
