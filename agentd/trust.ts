@@ -27,15 +27,24 @@ function filesOf({ state }: Paths): { folder: string; added: string; all: string
   return { folder, added: join(folder, 'ca.pem'), all: join(folder, 'ca-bundle.pem') }
 }
 
-/** The variables with which programs trust what {@link writeTrust} has written. */
+/**
+ * The variables with which programs trust what {@link writeTrust} has written. The engine takes GIT_SSL_CAINFO from its
+ * tools' environment, but not git's configuration.
+ */
 export function trustEnvironment(paths: Paths): Record<string, string> {
   const { added, all } = filesOf(paths)
-  return Object.fromEntries([...REPLACING.map((name) => [name, all]), ...ADDING.map((name) => [name, added])])
+  return {
+    ...Object.fromEntries(REPLACING.map((name) => [name, all])),
+    ...Object.fromEntries(ADDING.map((name) => [name, added])),
+    GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'http.sslCAInfo',
+    GIT_CONFIG_VALUE_0: all,
+  }
 }
 
 /**
- * Writes the files of {@link trustEnvironment}, in the engine's state rather than in /tmp, which agents tidy up. What
- * agentd's own environment adds to the roots or replaces them with still counts.
+ * Writes the files of {@link trustEnvironment}, in the engine's state rather than in /tmp, which agents tidy up. They
+ * include the certificates that agentd's own environment names.
  * @param options.roots the system's roots; Node's own if there is no such file.
  */
 export async function writeTrust(

@@ -18,6 +18,9 @@ const PROGRAMS = {
     `node -e 'require("https").get("${url}", (it) => it.pipe(process.stdout))'`,
   curl: (url: string) => `curl -sS ${url}`,
   git: (url: string) => `git ls-remote ${url} | grep -o trusted`,
+  // As in the tools of the engine.
+  'git without GIT_SSL_CAINFO': (url: string) =>
+    `unset GIT_SSL_CAINFO; git ls-remote ${url} | grep -o trusted`,
   'urllib of Python': (url: string) =>
     `python3 -c 'import urllib.request as u; print(u.urlopen("${url}").read().decode())'`,
   'requests of Python': (url: string) => `python3 -c 'import requests; print(requests.get("${url}").text)'`,
@@ -74,7 +77,7 @@ describe('programs of an agent', () => {
   })
 })
 
-/** What a server of git says about a repository with one branch (gitprotocol-http). */
+/** The refs of a repository with one branch (gitprotocol-http). */
 const LINES = [`${'1'.repeat(40)} refs/heads/trusted\0\n`]
 const packet = (line: string) => `${(line.length + 4).toString(16).padStart(4, '0')}${line}`
 const REFS = `${packet('# service=git-upload-pack\n')}0000${LINES.map(packet).join('')}0000`
