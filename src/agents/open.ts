@@ -89,6 +89,6 @@ export function openAgents(core: Core): Agents {
     ...issueRoutes(),
     ...llmKeyRoutes(services),
   ]
-  const control = egressControl(pool, loadAgentProxyKey(config))
+  const control = egressControl(services, loadAgentProxyKey(config))
   return { services, calls, routes, control }
 }

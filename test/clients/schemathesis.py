@@ -45,6 +45,7 @@ FORMATS = {
     "file-name": LABEL.map(lambda name: name + ".txt"),
     "base64": st.binary(max_size=64).map(lambda data: base64.b64encode(data).decode()),
     "egress-rule": LABEL.map(lambda label: label + ".example.com"),
+    "secret-host": LABEL.map(lambda label: label + ".example.com"),
     "path-prefix": LABEL.map(lambda name: "/" + name),
     "time-zone": st.sampled_from(["UTC", "Europe/Berlin", "America/New_York"]),
     "agent-name": LABEL,

@@ -38,6 +38,7 @@ export const BY_FORMAT: Record<string, string[]> = {
     ...['/v0', '/chat', '/config', '/v0/x', '/chat/', '/config/a'],
   ],
   'private-file': ['', 'x', 'https://x.example/files'],
+  'secret-host': ['', 'localhost', '*.com', '192.0.2.1', 'https://a.example', 'a.example:443', 'a.example/x'],
   skill: ['', 'a b', '@a', '@a/b/c', '../x'],
   subdomain: ['', 'a.b', '-a', repeated(64, 'a'), 'www', 'x1234567', ...BRANDS],
   uuid: ['', 'x', '0191f0f0-0000-7000-8000'],

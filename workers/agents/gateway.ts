@@ -53,8 +53,9 @@ export async function readSecretsAndChannels(
 ): Promise<GatewaySettings> {
   const { prisma, encryption, config } = services
   await run.report('secrets')
+  const hasProxy = services.runtime.driver !== 'process'
   const [{ env: secrets, secretVersions, hasLlmKey }, channels, { access, ...egress }] = await Promise.all([
-    agentEnvironment(prisma, encryption, agent, config),
+    agentEnvironment({ prisma, encryption, config, hasProxy }, agent),
     agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
     grantModelAccess(services, run, agent),
   ])
@@ -76,8 +77,16 @@ export async function readSecretsAndChannels(
   return { request, secretVersions }
 }
 
+interface EnvironmentServices {
+  prisma: PrismaClient
+  encryption: Encryption
+  config: Config
+  /** Whether the agent's requests pass the egress proxy, which inserts the values of brokered secrets. */
+  hasProxy: boolean
+}
+
 /**
- * The environment of the gateway: the agent's identity, and its attached secrets. Berth's own variables take precedence
+ * The environment of the gateway: the agent's identity, and its attached secrets or their placeholders. Berth's own variables take precedence
  * over secrets, which cannot have their names anyway.
  *
  * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
@@ -87,10 +96,8 @@ export async function readSecretsAndChannels(
  * @throws StartFailed `secrets_unreadable`
  */
 export async function agentEnvironment(
-  prisma: PrismaClient,
-  encryption: Encryption,
+  { prisma, encryption, config, hasProxy }: EnvironmentServices,
   agent: Agent,
-  config: Config,
 ): Promise<{ env: Record<string, string>; secretVersions: Record<string, number>; hasLlmKey: boolean }> {
   const attached = await prisma.secret.findMany({
     where: { agents: { some: { agentId: agent.id } } },
@@ -98,9 +105,10 @@ export async function agentEnvironment(
   })
   const secrets: Record<string, string> = {}
   const unreadable: string[] = []
-  for (const { id, name, ciphertext } of attached) {
+  for (const { id, name, ciphertext, placeholder } of attached) {
     try {
-      secrets[name] = encryption.decrypt(agent.workspaceId, id, ciphertext)
+      const value = encryption.decrypt(agent.workspaceId, id, ciphertext)
+      secrets[name] = hasProxy ? (placeholder ?? value) : value
     } catch {
       unreadable.push(name)
     }

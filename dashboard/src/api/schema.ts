@@ -2720,9 +2720,9 @@ export interface paths {
         put?: never;
         /**
          * Add a secret to the workspace
-         * @description Stored encrypted, and passed as an environment variable to the agents that it is attached to. 400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret name`, 503 `Secrets not configured` if the operator has not configured secrets.
+         * @description Stored encrypted, and passed as an environment variable to the agents that it is attached to. With `hosts`, agents in containers and pods get a placeholder of the same shape instead, and the egress proxy inserts the value into their requests to these hosts. 400 for a name that the agents’ own programs need, 403 `Secret limit reached`, 409 `Duplicate secret name`, 503 `Secrets not configured` if the operator has not configured secrets.
          *
-         *     **Reserved names** (`*` stands for any rest): `BASHOPTS`, `BASH_ENV`, `BASH_LOADABLES_PATH`, `ENV`, `FPATH`, `HOME`, `HOSTNAME`, `IFS`, `LOGNAME`, `OLDPWD`, `PATH`, `PROMPT_COMMAND`, `PS0`, `PS1`, `PS2`, `PS4`, `PWD`, `SHELL`, `SHELLOPTS`, `TMPDIR`, `USER`, `XDG_*`, `ZDOTDIR`, `GCONV_PATH`, `GLIBC_TUNABLES`, `LD_*`, `LOCPATH`, `MALLOC_ARENA_MAX`, `OPENSSL_CONF`, `OPENSSL_ENGINES`, `OPENSSL_MODULES`, `BUN_OPTIONS`, `NODE_COMPILE_CACHE`, `NODE_EXTRA_CA_CERTS`, `NODE_ICU_DATA`, `NODE_OPTIONS`, `NODE_PATH`, `NODE_REPL_EXTERNAL_MODULE`, `NODE_TLS_REJECT_UNAUTHORIZED`, `NODE_USE_ENV_PROXY`, `NODE_V8_COVERAGE`, `NPM_CONFIG_*`, `PNPM_CONFIG_*`, `YARN_PLUGINS`, `YARN_RC_FILENAME`, `YARN_YARN_PATH`, `BUNDLE_GEMFILE`, `CARGO_BUILD_*`, `CARGO_HOME`, `CARGO_TARGET_*`, `CC`, `CLASSPATH`, `CORECLR_*`, `CXX`, `DOTNET_ADDITIONAL_DEPS`, `DOTNET_STARTUP_HOOKS`, `ERL_AFLAGS`, `ERL_FLAGS`, `ERL_LIBS`, `ERL_ZFLAGS`, `GEM_HOME`, `GEM_PATH`, `GNUMAKEFLAGS`, `GOENV`, `GOFLAGS`, `GRADLE_OPTS`, `JAVA_OPTS`, `JAVA_TOOL_OPTIONS`, `JDK_JAVA_OPTIONS`, `JULIA_DEPOT_PATH`, `JULIA_LOAD_PATH`, `LUA_CPATH*`, `LUA_INIT*`, `LUA_PATH*`, `MAKEFILES`, `MAKEFLAGS`, `MAVEN_ARGS`, `MAVEN_OPTS`, `PERL5*`, `PERLLIB`, `PHPRC`, `PHP_INI_SCAN_DIR`, `PIP_*`, `PYTHONBREAKPOINT`, `PYTHONEXECUTABLE`, `PYTHONHOME`, `PYTHONINSPECT`, `PYTHONPATH`, `PYTHONPLATLIBDIR`, `PYTHONPYCACHEPREFIX`, `PYTHONSTARTUP`, `PYTHONUSERBASE`, `PYTHONWARNINGS`, `RUBYLIB`, `RUBYOPT`, `RUSTC`, `RUSTC_*`, `R_ENVIRON*`, `R_LIBS*`, `R_PROFILE*`, `UV_CONFIG_FILE`, `_JAVA_OPTIONS`, `BROWSER`, `CURL_HOME`, `CVS_RSH`, `EDITOR`, `EXINIT`, `HGEDITOR`, `HGRCPATH`, `LESSCLOSE`, `LESSOPEN`, `MANPAGER`, `PAGER`, `RSYNC_RSH`, `SSH_ASKPASS*`, `SUDO_ASKPASS`, `SVN_EDITOR`, `SVN_SSH`, `TAR_OPTIONS`, `VIMINIT`, `VISUAL`, `WGETRC`, `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, `SSL_CERT_DIR`, `SSL_CERT_FILE`, `GIT_ALTERNATE_OBJECT_DIRECTORIES`, `GIT_ASKPASS`, `GIT_COMMON_DIR`, `GIT_CONFIG*`, `GIT_DIR`, `GIT_EDITOR`, `GIT_EXEC_PATH`, `GIT_EXTERNAL_DIFF`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY`, `GIT_PAGER`, `GIT_PROXY_COMMAND`, `GIT_SEQUENCE_EDITOR`, `GIT_SSH*`, `GIT_TEMPLATE_DIR`, `GIT_WORK_TREE`, `AGENTD_*`, `AGENTS_API_URL`, `AGENT_*`, `BERTH_*`, `OPENCLAW_*`, `USER_EMAIL`, `USER_NAME`.
+         *     **Reserved names** (`*` stands for any rest): `BASHOPTS`, `BASH_ENV`, `BASH_LOADABLES_PATH`, `ENV`, `FPATH`, `HOME`, `HOSTNAME`, `IFS`, `LOGNAME`, `OLDPWD`, `PATH`, `PROMPT_COMMAND`, `PS0`, `PS1`, `PS2`, `PS4`, `PWD`, `SHELL`, `SHELLOPTS`, `TMPDIR`, `USER`, `XDG_*`, `ZDOTDIR`, `GCONV_PATH`, `GLIBC_TUNABLES`, `LD_*`, `LOCPATH`, `MALLOC_ARENA_MAX`, `OPENSSL_CONF`, `OPENSSL_ENGINES`, `OPENSSL_MODULES`, `BUN_OPTIONS`, `NODE_COMPILE_CACHE`, `NODE_EXTRA_CA_CERTS`, `NODE_ICU_DATA`, `NODE_OPTIONS`, `NODE_PATH`, `NODE_REPL_EXTERNAL_MODULE`, `NODE_TLS_REJECT_UNAUTHORIZED`, `NODE_USE_ENV_PROXY`, `NODE_V8_COVERAGE`, `NPM_CONFIG_*`, `PNPM_CONFIG_*`, `YARN_PLUGINS`, `YARN_RC_FILENAME`, `YARN_YARN_PATH`, `BUNDLE_GEMFILE`, `CARGO_BUILD_*`, `CARGO_HOME`, `CARGO_TARGET_*`, `CC`, `CLASSPATH`, `CORECLR_*`, `CXX`, `DOTNET_ADDITIONAL_DEPS`, `DOTNET_STARTUP_HOOKS`, `ERL_AFLAGS`, `ERL_FLAGS`, `ERL_LIBS`, `ERL_ZFLAGS`, `GEM_HOME`, `GEM_PATH`, `GNUMAKEFLAGS`, `GOENV`, `GOFLAGS`, `GRADLE_OPTS`, `JAVA_OPTS`, `JAVA_TOOL_OPTIONS`, `JDK_JAVA_OPTIONS`, `JULIA_DEPOT_PATH`, `JULIA_LOAD_PATH`, `LUA_CPATH*`, `LUA_INIT*`, `LUA_PATH*`, `MAKEFILES`, `MAKEFLAGS`, `MAVEN_ARGS`, `MAVEN_OPTS`, `PERL5*`, `PERLLIB`, `PHPRC`, `PHP_INI_SCAN_DIR`, `PIP_*`, `PYTHONBREAKPOINT`, `PYTHONEXECUTABLE`, `PYTHONHOME`, `PYTHONINSPECT`, `PYTHONPATH`, `PYTHONPLATLIBDIR`, `PYTHONPYCACHEPREFIX`, `PYTHONSTARTUP`, `PYTHONUSERBASE`, `PYTHONWARNINGS`, `RUBYLIB`, `RUBYOPT`, `RUSTC`, `RUSTC_*`, `R_ENVIRON*`, `R_LIBS*`, `R_PROFILE*`, `UV_CONFIG_FILE`, `_JAVA_OPTIONS`, `BROWSER`, `CURL_HOME`, `CVS_RSH`, `EDITOR`, `EXINIT`, `HGEDITOR`, `HGRCPATH`, `LESSCLOSE`, `LESSOPEN`, `MANPAGER`, `PAGER`, `RSYNC_RSH`, `SSH_ASKPASS*`, `SUDO_ASKPASS`, `SVN_EDITOR`, `SVN_SSH`, `TAR_OPTIONS`, `VIMINIT`, `VISUAL`, `WGETRC`, `ALL_PROXY`, `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`, `AWS_CA_BUNDLE`, `CARGO_HTTP_CAINFO`, `CURL_CA_BUNDLE`, `DENO_CERT`, `GIT_SSL_*`, `REQUESTS_CA_BUNDLE`, `SSL_CERT_DIR`, `SSL_CERT_FILE`, `GIT_ALTERNATE_OBJECT_DIRECTORIES`, `GIT_ASKPASS`, `GIT_COMMON_DIR`, `GIT_CONFIG*`, `GIT_DIR`, `GIT_EDITOR`, `GIT_EXEC_PATH`, `GIT_EXTERNAL_DIFF`, `GIT_INDEX_FILE`, `GIT_OBJECT_DIRECTORY`, `GIT_PAGER`, `GIT_PROXY_COMMAND`, `GIT_SEQUENCE_EDITOR`, `GIT_SSH*`, `GIT_TEMPLATE_DIR`, `GIT_WORK_TREE`, `AGENTD_*`, `AGENTS_API_URL`, `AGENT_*`, `BERTH_*`, `OPENCLAW_*`, `USER_EMAIL`, `USER_NAME`.
          *
          *     Scope: `org:agents:write`.
          *
@@ -2744,8 +2744,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change the value of a secret
-         * @description Agents get the new value with their next restart; until then the secret is not `synced` in them.
+         * Change the value of a secret, and its hosts
+         * @description A new value for the same `hosts` is used within a second. Otherwise agents get the change with their next restart; until then the secret is not `synced` in them. `hosts` cannot change without the value.
          *
          *     Scope: `org:agents:write`.
          */
@@ -2809,7 +2809,7 @@ export interface paths {
         post?: never;
         /**
          * Detach a secret from an agent
-         * @description Its running gateway keeps the value until the next restart.
+         * @description Its running gateway keeps the value, or the placeholder, until the next restart. The egress proxy stops inserting the value within a second.
          *
          *     Scope: `org:agents:write`.
          *
@@ -15862,6 +15862,14 @@ export interface operations {
                      *           "name": "OPENAI_API_KEY",
                      *           "createdAt": "2026-11-21T10:58:03.485Z",
                      *           "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *           "hosts": [
+                     *             "api.example.com"
+                     *           ],
+                     *           "via": {
+                     *             "as": "header",
+                     *             "name": "X-Api-Key"
+                     *           },
+                     *           "readable": false,
                      *           "synced": true
                      *         }
                      *       ],
@@ -15950,7 +15958,24 @@ export interface operations {
                             name: string;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Whether the running gateway has the current value. */
+                            /** @description The hosts that the egress proxy sends the value to; null if agents get the value itself. */
+                            hosts: string[] | null;
+                            /** @description How the value travels to these hosts. */
+                            via: ({
+                                /** @enum {string} */
+                                as: "bearer" | "basic";
+                            } | {
+                                /** @constant */
+                                as: "header";
+                                name: string;
+                            } | {
+                                /** @constant */
+                                as: "query";
+                                name: string;
+                            }) | null;
+                            /** @description Whether programs in this agent can read the value. True with hosts while the agent shares the machine as a process, or runs since before they were set. */
+                            readable: boolean;
+                            /** @description Whether the agent needs no restart to use the current value. */
                             synced: boolean;
                         }[];
                         /** @description The newest 10 snapshots, newest first. */
@@ -16371,6 +16396,14 @@ export interface operations {
                      *           "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *           "name": "OPENAI_API_KEY",
                      *           "type": "secret",
+                     *           "hosts": [
+                     *             "api.example.com"
+                     *           ],
+                     *           "via": {
+                     *             "as": "header",
+                     *             "name": "X-Api-Key"
+                     *           },
+                     *           "readable": false,
                      *           "createdAt": "2026-11-21T10:58:03.485Z",
                      *           "updatedAt": "2026-11-21T10:58:03.485Z",
                      *           "agents": [
@@ -16396,6 +16429,23 @@ export interface operations {
                             type: "secret" | "variable";
                             /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
+                            /** @description The hosts that the egress proxy sends the value to; null if agents get the value itself. */
+                            hosts: string[] | null;
+                            /** @description How the value travels to these hosts. */
+                            via: ({
+                                /** @enum {string} */
+                                as: "bearer" | "basic";
+                            } | {
+                                /** @constant */
+                                as: "header";
+                                name: string;
+                            } | {
+                                /** @constant */
+                                as: "query";
+                                name: string;
+                            }) | null;
+                            /** @description Whether programs in agents can read the value. False with hosts, and for keys that the model gateway inserts. Agents as processes read it also with hosts: see the secrets of the agent. */
+                            readable: boolean;
                             createdAt: string;
                             updatedAt: string;
                             /** @description The agents that it is attached to. */
@@ -16429,7 +16479,11 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "OPENAI_API_KEY",
-                 *       "value": "sk-proj-…"
+                 *       "value": "sk-proj-…",
+                 *       "via": {
+                 *         "as": "header",
+                 *         "name": "X-Api-Key"
+                 *       }
                  *     }
                  */
                 "application/json": {
@@ -16442,6 +16496,21 @@ export interface operations {
                      * @enum {string}
                      */
                     type?: "secret" | "variable";
+                    /** @description The egress proxy sends the value to these hosts only, by HTTPS on port 443; programs in the agent have a placeholder. `*.example.com` stands for every name below it, and needs a domain that one owner has registered. */
+                    hosts?: string[] | null;
+                    /** @description Where programs write the secret: as `Authorization: Bearer`, as user or password of `Authorization: Basic`, in the header `name`, or as the query parameter `name`. Bearer unless given. */
+                    via?: {
+                        /** @enum {string} */
+                        as: "bearer" | "basic";
+                    } | {
+                        /** @constant */
+                        as: "header";
+                        name: string;
+                    } | {
+                        /** @constant */
+                        as: "query";
+                        name: string;
+                    };
                 };
             };
         };
@@ -16464,6 +16533,14 @@ export interface operations {
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "OPENAI_API_KEY",
                      *         "type": "secret",
+                     *         "hosts": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "via": {
+                     *           "as": "header",
+                     *           "name": "X-Api-Key"
+                     *         },
+                     *         "readable": false,
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
@@ -16483,6 +16560,23 @@ export interface operations {
                             type: "secret" | "variable";
                             /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
+                            /** @description The hosts that the egress proxy sends the value to; null if agents get the value itself. */
+                            hosts: string[] | null;
+                            /** @description How the value travels to these hosts. */
+                            via: ({
+                                /** @enum {string} */
+                                as: "bearer" | "basic";
+                            } | {
+                                /** @constant */
+                                as: "header";
+                                name: string;
+                            } | {
+                                /** @constant */
+                                as: "query";
+                                name: string;
+                            }) | null;
+                            /** @description Whether programs in agents can read the value. False with hosts, and for keys that the model gateway inserts. Agents as processes read it also with hosts: see the secrets of the agent. */
+                            readable: boolean;
                             createdAt: string;
                             updatedAt: string;
                         };
@@ -16516,11 +16610,30 @@ export interface operations {
             content: {
                 /**
                  * @example {
-                 *       "value": "sk-proj-…"
+                 *       "value": "sk-proj-…",
+                 *       "via": {
+                 *         "as": "header",
+                 *         "name": "X-Api-Key"
+                 *       }
                  *     }
                  */
                 "application/json": {
                     value: string;
+                    /** @description Replaces the hosts; null or an empty list removes them. Without this field they stay. */
+                    hosts?: string[] | null;
+                    /** @description Where programs write the secret: as `Authorization: Bearer`, as user or password of `Authorization: Basic`, in the header `name`, or as the query parameter `name`. Bearer unless given. */
+                    via?: {
+                        /** @enum {string} */
+                        as: "bearer" | "basic";
+                    } | {
+                        /** @constant */
+                        as: "header";
+                        name: string;
+                    } | {
+                        /** @constant */
+                        as: "query";
+                        name: string;
+                    };
                 };
             };
         };
@@ -16543,6 +16656,14 @@ export interface operations {
                      *         "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
                      *         "name": "OPENAI_API_KEY",
                      *         "type": "secret",
+                     *         "hosts": [
+                     *           "api.example.com"
+                     *         ],
+                     *         "via": {
+                     *           "as": "header",
+                     *           "name": "X-Api-Key"
+                     *         },
+                     *         "readable": false,
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z"
                      *       }
@@ -16562,6 +16683,23 @@ export interface operations {
                             type: "secret" | "variable";
                             /** @description Only for variables; null if it was encrypted with another SECRETS_KEY. */
                             value?: string | null;
+                            /** @description The hosts that the egress proxy sends the value to; null if agents get the value itself. */
+                            hosts: string[] | null;
+                            /** @description How the value travels to these hosts. */
+                            via: ({
+                                /** @enum {string} */
+                                as: "bearer" | "basic";
+                            } | {
+                                /** @constant */
+                                as: "header";
+                                name: string;
+                            } | {
+                                /** @constant */
+                                as: "query";
+                                name: string;
+                            }) | null;
+                            /** @description Whether programs in agents can read the value. False with hosts, and for keys that the model gateway inserts. Agents as processes read it also with hosts: see the secrets of the agent. */
+                            readable: boolean;
                             createdAt: string;
                             updatedAt: string;
                         };
@@ -16658,6 +16796,14 @@ export interface operations {
                      *           "name": "OPENAI_API_KEY",
                      *           "createdAt": "2026-11-21T10:58:03.485Z",
                      *           "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *           "hosts": [
+                     *             "api.example.com"
+                     *           ],
+                     *           "via": {
+                     *             "as": "header",
+                     *             "name": "X-Api-Key"
+                     *           },
+                     *           "readable": false,
                      *           "synced": true
                      *         }
                      *       ]
@@ -16669,7 +16815,24 @@ export interface operations {
                             name: string;
                             createdAt: string;
                             updatedAt: string;
-                            /** @description Whether the running gateway has the current value. */
+                            /** @description The hosts that the egress proxy sends the value to; null if agents get the value itself. */
+                            hosts: string[] | null;
+                            /** @description How the value travels to these hosts. */
+                            via: ({
+                                /** @enum {string} */
+                                as: "bearer" | "basic";
+                            } | {
+                                /** @constant */
+                                as: "header";
+                                name: string;
+                            } | {
+                                /** @constant */
+                                as: "query";
+                                name: string;
+                            }) | null;
+                            /** @description Whether programs in this agent can read the value. True with hosts while the agent shares the machine as a process, or runs since before they were set. */
+                            readable: boolean;
+                            /** @description Whether the agent needs no restart to use the current value. */
                             synced: boolean;
                         }[];
                     };

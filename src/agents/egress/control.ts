@@ -3,10 +3,11 @@ import type { RequestHandler } from 'express'
 import { z } from 'zod'
 import { AGENTD_PORT } from '../../../agentd/protocol.ts'
 import { EGRESS_CONTROL, type EgressAnswer } from '../../agent-proxy/policy/protocol.ts'
-import type { Pool } from '../../db/pool.ts'
+import type { Core } from '../../core.ts'
 import { addEgressCounts, findEgressPolicies } from '../../db/statements/egress.ts'
 import { proxyControl } from '../../http/proxy-control.ts'
 import { storableText } from '../../lib/read.ts'
+import { BrokeredValues } from './brokered-values.ts'
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const request = z.object({
@@ -28,7 +29,12 @@ const request = z.object({
 })
 
 /** @param key AGENT_PROXY_KEY. */
-export function egressControl(pool: Pool, key: string): RequestHandler {
+export function egressControl(
+  services: Pick<Core, 'pool' | 'encryption' | 'log'>,
+  key: string,
+): RequestHandler {
+  const { pool } = services
+  const values = new BrokeredValues(services)
   const { router, post } = proxyControl(key)
   post(EGRESS_CONTROL, request, async ({ clients, counts }): Promise<EgressAnswer> => {
     const hosts = counts.map((one) => ({ ...one, host: storableText(one.host) }))
@@ -39,13 +45,16 @@ export function egressControl(pool: Pool, key: string): RequestHandler {
       clients.map(({ address }) => `${address.includes(':') ? `[${address}]` : address}:${AGENTD_PORT}`),
     )
     const found = Map.groupBy(rows, ({ nth }) => nth)
+    // An address alone may be another agent's by now.
+    const authorized = rows.filter(({ nth }) => clients[nth - 1]?.credential)
+    const secrets = await values.find(authorized.map(({ agentId }) => agentId))
     return {
-      policies: clients.map((_, i) => {
+      policies: clients.map(({ credential }, i) => {
         const [one, ...more] = found.get(i + 1) ?? []
         // Two agents with one address: the row of the one that had it before does not know yet.
         if (!one || more.length > 0) return null
         const { nth: _nth, ...policy } = one
-        return { ...policy, secrets: [] }
+        return { ...policy, secrets: (credential && secrets.get(policy.agentId)) || [] }
       }),
     }
   })

@@ -3,9 +3,13 @@ import { inTransaction, type PrismaClient, type Transaction } from '../../db/pri
 import { badRequest, contractError, messages, notFound } from '../../errors.ts'
 import { enqueue } from '../../operations/enqueue.ts'
 import { type Agent, lockAgent } from '../agent.ts'
+import { toVia } from './brokered.ts'
 import { describeConflict, providerOf } from './conflicts.ts'
+import { inAgent } from './readable.ts'
 import type { AgentSecret } from './secret-schema.ts'
 import { noSecret } from './secret-service.ts'
+
+export { isReadable } from './readable.ts'
 
 /**
  * Multiplied by {@link MAX_VALUE_BYTES}, this is less than the 2 MiB that Linux allows for a program's arguments and
@@ -13,22 +17,28 @@ import { noSecret } from './secret-service.ts'
  */
 const MAX_ATTACHED = 50
 
-/** The secrets of an agent, by name. `synced`: the gateway runs, and was started with the current value. */
+/** The secrets of an agent, by name. */
 export async function attachedSecrets(
   prisma: PrismaClient,
   agent: Pick<Agent, 'id' | 'status' | 'appliedSecretVersions'>,
 ): Promise<AgentSecret[]> {
-  const secrets = await prisma.secret.findMany({
-    where: { agents: { some: { agentId: agent.id } } },
-    orderBy: { name: 'asc' },
-    select: { id: true, name: true, version: true, createdAt: true, updatedAt: true },
+  const attached = await prisma.agentSecret.findMany({
+    where: { agentId: agent.id },
+    orderBy: { secret: { name: 'asc' } },
+    select: {
+      secret: { omit: { ciphertext: true } },
+      agent: { select: { modelKeyHash: true, proxyKeyHash: true } },
+    },
   })
-  return secrets.map(({ id, name, version, createdAt, updatedAt }) => ({
-    id,
-    name,
-    createdAt: createdAt.toISOString(),
-    updatedAt: updatedAt.toISOString(),
-    synced: agent.status === 'running' && agent.appliedSecretVersions[id] === version,
+  const isRunning = agent.status === 'running'
+  return attached.map(({ secret, agent: hashes }) => ({
+    id: secret.id,
+    name: secret.name,
+    createdAt: secret.createdAt.toISOString(),
+    updatedAt: secret.updatedAt.toISOString(),
+    hosts: secret.hosts.length > 0 ? secret.hosts : null,
+    via: toVia(secret),
+    ...inAgent(secret, { ...hashes, isRunning, version: agent.appliedSecretVersions[secret.id] }),
   }))
 }
 

@@ -134,6 +134,13 @@ export const RESERVED_NAMES = [
   'HTTPS_PROXY',
   'HTTP_PROXY',
   'NO_PROXY',
+  // Certificate authorities, which include the egress proxy's.
+  'AWS_CA_BUNDLE',
+  'CARGO_HTTP_CAINFO',
+  'CURL_CA_BUNDLE',
+  'DENO_CERT',
+  'GIT_SSL_*',
+  'REQUESTS_CA_BUNDLE',
   'SSL_CERT_DIR',
   'SSL_CERT_FILE',
   // The repository that agentd manages, and the commands that git runs.

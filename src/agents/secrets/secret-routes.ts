@@ -53,7 +53,9 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       id: 'createSecret',
       summary: 'Add a secret to the workspace',
       description:
-        'Stored encrypted, and passed as an environment variable to the agents that it is attached to. 400 ' +
+        'Stored encrypted, and passed as an environment variable to the agents that it is attached to. With `hosts`, ' +
+        'agents in containers and pods get a placeholder of the same shape instead, and the egress proxy inserts the ' +
+        'value into their requests to these hosts. 400 ' +
         `for a name that the agents’ own programs need, 403 ${code([messages.secretLimit])}, 409 ` +
         `${code([messages.duplicateSecret])}, 503 ${code([messages.secretsNotConfigured])} if the operator ` +
         'has not configured secrets.\n\n**Reserved names** (`*` stands for any rest): ' +
@@ -73,16 +75,17 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       method: 'put',
       path: `${SECRETS}/:id`,
       id: 'updateSecret',
-      summary: 'Change the value of a secret',
+      summary: 'Change the value of a secret, and its hosts',
       description:
-        'Agents get the new value with their next restart; until then the secret is not `synced` in them.',
+        'A new value for the same `hosts` is used within a second. Otherwise agents get the change with their next ' +
+        'restart; until then the secret is not `synced` in them. `hosts` cannot change without the value.',
       scope: 'org:agents:write',
       params,
       body: secretChange,
       success: { description: 'The secret.', body: one },
       errors: [404],
       async handle({ principal: { workspaceId }, params, body }) {
-        const secret = await updateSecret(prisma, encryption, workspaceId, params.id, body.value)
+        const secret = await updateSecret(prisma, encryption, workspaceId, params.id, body)
         return { body: { success: true, secret } }
       },
     }),
@@ -156,7 +159,9 @@ export function secretRoutes({ prisma, encryption, operations }: AgentServices):
       path: `${ATTACHED}/:secretId`,
       id: 'detachSecret',
       summary: 'Detach a secret from an agent',
-      description: 'Its running gateway keeps the value until the next restart.',
+      description:
+        'Its running gateway keeps the value, or the placeholder, until the next restart. The egress proxy stops inserting ' +
+        'the value within a second.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       params: z.object({ agentId: z.string(), secretId: pathId }),

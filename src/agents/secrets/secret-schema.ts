@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { agentId, like, timestamp, userId, uuid, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
+import { hosts, via } from './brokered.ts'
 import { isReserved } from './reserved.ts'
 
 const MAX_NAME = 128
@@ -11,6 +12,13 @@ const MAX_VALUE_BYTES = 32_768
 const secretType = z
   .enum(['secret', 'variable'], 'must be secret or variable')
   .describe('The value of a variable is shown; the value of a secret is never shown.')
+
+const brokering = {
+  hosts: withExample(z.array(z.string()), ['api.example.com'])
+    .nullable()
+    .describe('The hosts that the egress proxy sends the value to; null if agents get the value itself.'),
+  via: via.nullable().describe('How the value travels to these hosts.'),
+}
 
 /** A secret of the workspace. */
 export const secretRecord = z.object({
@@ -23,6 +31,11 @@ export const secretRecord = z.object({
     .nullable()
     .optional()
     .describe('Only for variables; null if it was encrypted with another SECRETS_KEY.'),
+  ...brokering,
+  readable: like(false).describe(
+    'Whether programs in agents can read the value. False with hosts, and for keys that the model gateway inserts. ' +
+      'Agents as processes read it also with hosts: see the secrets of the agent.',
+  ),
   createdAt: timestamp,
   updatedAt: timestamp,
 })
@@ -46,7 +59,12 @@ export const agentSecret = z.object({
   name: like('OPENAI_API_KEY'),
   createdAt: timestamp,
   updatedAt: timestamp,
-  synced: like(true).describe('Whether the running gateway has the current value.'),
+  ...brokering,
+  readable: like(false).describe(
+    'Whether programs in this agent can read the value. True with hosts while the agent shares the machine as a process, ' +
+      'or runs since before they were set.',
+  ),
+  synced: like(true).describe('Whether the agent needs no restart to use the current value.'),
 })
 export type AgentSecret = z.output<typeof agentSecret>
 
@@ -61,6 +79,8 @@ export const newSecret = z.object({
     .meta({ pattern: NAME.source, description: 'The name of the environment variable in agents.' }),
   value,
   type: secretType.default('secret'),
+  hosts,
+  via: via.optional(),
 })
 export type NewSecret = z.output<typeof newSecret>
 
@@ -72,7 +92,15 @@ export function nameFault(name: string): string | undefined {
   return undefined
 }
 
-export const secretChange = z.object({ value })
+/** Changes of `hosts` and `via` need the value, so that nobody sends a secret elsewhere whose value they do not know. */
+export const secretChange = z.object({
+  value,
+  hosts: hosts.describe(
+    'Replaces the hosts; null or an empty list removes them. Without this field they stay.',
+  ),
+  via: via.optional(),
+})
+export type SecretChange = z.output<typeof secretChange>
 
 export const attachment = z.object({
   secretIds: z

@@ -1,16 +1,23 @@
 /** The secrets of a workspace, by name, with encrypted values. */
 import { uuidv7 } from 'uuidv7'
 import { isForeignKeyViolation, isUniqueViolation } from '../../db/database-errors.ts'
-import type { Prisma, PrismaClient } from '../../db/prisma.ts'
+import type { Secret } from '../../db/generated/client.ts'
+import { inTransaction, type Prisma, type PrismaClient } from '../../db/prisma.ts'
 import { ApiError, contractError, forbidden, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import { NAMED_AGENTS, stillAttached } from '../agent.ts'
-import type { ListedSecret, NewSecret, SecretRecord } from './secret-schema.ts'
+import { type Brokering, brokeringOf, toVia } from './brokered.ts'
+import { isPlaceholderFor, makePlaceholder } from './placeholder.ts'
+import { isReadable } from './readable.ts'
+import type { ListedSecret, NewSecret, SecretChange, SecretRecord } from './secret-schema.ts'
 
 export const noSecret = () => notFound('There is no such secret')
 
-const COLUMNS = { id: true, userId: true, name: true, type: true, createdAt: true, updatedAt: true } as const
+const COLUMNS = {
+  ...{ id: true, userId: true, name: true, type: true, createdAt: true, updatedAt: true },
+  ...{ modelKeyHash: true, hosts: true, viaAs: true, viaName: true },
+} as const
 
 /** A secret without its value. */
 type Row = Prisma.SecretGetPayload<{ select: typeof COLUMNS }>
@@ -52,21 +59,28 @@ function decryptOrNull(
 
 /**
  * Adds a secret to the caller's workspace. `modelKeyHash` makes it the LLM key.
- * @throws ApiError 503 without a key to encrypt with, 409 for an existing name, 403 at the plan's limit.
+ * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 409 for an existing name, 403 at the
+ *   plan's limit.
  */
 export async function createSecret(
   prisma: PrismaClient,
   encryption: Encryption,
   { workspaceId, userId }: Pick<Principal, 'workspaceId' | 'userId'>,
-  { name, value, type, modelKeyHash }: NewSecret & { modelKeyHash?: Uint8Array<ArrayBuffer> },
+  secret: NewSecret & { modelKeyHash?: Uint8Array<ArrayBuffer> },
 ): Promise<SecretRecord> {
+  const { name, value, type, modelKeyHash = null } = secret
+  const brokering = brokeringOf(secret, secret)
   requireKey(encryption)
   const id = uuidv7()
   const ciphertext = Uint8Array.from(encryption.encrypt(workspaceId, id, value))
   try {
     return await prisma.$transaction(async (tx) => {
       await requireRoom(tx, workspaceId, name)
-      const data = { id, workspaceId, userId, name, type, ciphertext, modelKeyHash: modelKeyHash ?? null }
+      const data = {
+        ...{ id, workspaceId, userId, name, type, ciphertext, modelKeyHash },
+        ...brokering,
+        ...placeholderOf(brokering, value),
+      }
       return toRecord(await tx.secret.create({ data, select: COLUMNS }), () => value)
     })
   } catch (error) {
@@ -94,24 +108,48 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
 }
 
 /**
- * Changes the value of a secret, which ends the LLM key. @throws ApiError 503 without a key to encrypt with, 404 if the secret does not exist.
+ * Changes the value of a secret, which ends the LLM key, and its hosts. Without `hosts` they stay.
+ * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 404 if the secret does not exist.
  */
 export async function updateSecret(
   prisma: PrismaClient,
   encryption: Encryption,
   workspaceId: string,
   id: string,
-  value: string,
+  change: SecretChange,
 ): Promise<SecretRecord> {
   requireKey(encryption)
+  const { value } = change
   const ciphertext = Uint8Array.from(encryption.encrypt(workspaceId, id, value))
-  const [changed] = await prisma.secret.updateManyAndReturn({
-    where: { workspaceId, id },
-    data: { ciphertext, modelKeyHash: null, version: { increment: 1 }, updatedAt: new Date() },
-    select: COLUMNS,
+  return inTransaction(prisma, async (tx) => {
+    await tx.$executeRaw`SELECT FROM secret WHERE workspace_id = ${workspaceId}::uuid AND id = ${id}::uuid FOR UPDATE`
+    const before = await tx.secret.findFirst({ where: { workspaceId, id } })
+    if (!before) throw noSecret()
+    const brokering = brokeringOf(before, change, before)
+    const data = {
+      ...{ ciphertext, modelKeyHash: null, version: before.version + 1, updatedAt: new Date() },
+      ...brokering,
+      ...placeholderOf(brokering, value, before),
+    }
+    return toRecord(await tx.secret.update({ where: { id }, data, select: COLUMNS }), () => value)
   })
-  if (!changed) throw noSecret()
-  return toRecord(changed, () => value)
+}
+
+type Placeholder = Pick<Secret, 'placeholder' | 'placeholderVersion' | 'brokeredVersion'>
+
+/** The placeholder for a value: the one before, if it has the shape of the value. */
+function placeholderOf(
+  { hosts }: Brokering,
+  value: string,
+  before?: Placeholder & Pick<Secret, 'version'>,
+): Placeholder {
+  if (hosts.length === 0) return { placeholder: null, placeholderVersion: null, brokeredVersion: null }
+  const version = (before?.version ?? 0) + 1
+  const brokeredVersion = before?.brokeredVersion ?? version
+  const { placeholder = null, placeholderVersion = null } = before ?? {}
+  return placeholder !== null && isPlaceholderFor(placeholder, value)
+    ? { placeholder, placeholderVersion, brokeredVersion }
+    : { placeholder: makePlaceholder(value), placeholderVersion: version, brokeredVersion }
 }
 
 /** Deletes a secret that no agent uses. @throws ApiError 404 if it does not exist, 409 while it is attached. */
@@ -135,9 +173,15 @@ export function requireKey(encryption: Encryption): void {
 }
 
 /** @param open returns the value; called only for variables. */
-function toRecord({ type, createdAt, updatedAt, ...secret }: Row, open: () => string | null): SecretRecord {
-  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() }
-  return type === 'variable'
-    ? { ...secret, type, ...times, value: open() }
-    : { ...secret, type: 'secret', ...times }
+function toRecord(row: Row, open: () => string | null): SecretRecord {
+  const { id, userId, name, hosts } = row
+  return {
+    ...{ id, userId, name },
+    ...(row.type === 'variable' ? { type: 'variable', value: open() } : { type: 'secret' }),
+    hosts: hosts.length > 0 ? hosts : null,
+    via: toVia(row),
+    readable: isReadable(row),
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  }
 }

@@ -450,6 +450,12 @@ export const Secret = {
   ciphertext: 'bytea',
   modelKeyHash: 'bytea?',
   version: 'int4',
+  hosts: 'text[]',
+  viaAs: 'text?',
+  viaName: 'text?',
+  placeholder: 'text?',
+  placeholderVersion: 'int4?',
+  brokeredVersion: 'int4?',
   createdAt: 'timestamptz',
   updatedAt: 'timestamptz',
 } as const

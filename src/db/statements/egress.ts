@@ -36,6 +36,28 @@ export const findEgressPolicies = statement({
     FROM found JOIN agent a USING (id) ${POLICY} WHERE a.deleted_at IS NULL`,
 })
 
+/** The brokered secrets of the agents `$1`, by their ids in paths: each once, with its agents. */
+export const findBrokeredSecrets = statement({
+  name: 'egress-secrets',
+  parameters: ['text[]'],
+  columns: {
+    id: 'uuid',
+    workspaceId: 'uuid',
+    ciphertext: narrow<Buffer>('bytea'),
+    placeholder: 'text',
+    hosts: 'text[]',
+    viaAs: 'text',
+    viaName: 'text?',
+    agents: 'text[]',
+  },
+  text: `SELECT s.id, s.workspace_id AS "workspaceId", s.ciphertext, s.placeholder, s.hosts,
+      s.via_as AS "viaAs", s.via_name AS "viaName", x.agents
+    FROM (SELECT secret_id, array_agg(a.agent_id) AS agents FROM agent a JOIN agent_secret x ON x.agent_id = a.id
+        WHERE a.agent_id = ANY ($1) AND a.deleted_at IS NULL GROUP BY secret_id) x
+      JOIN secret s ON s.id = x.secret_id
+    WHERE s.hosts <> '{}' ORDER BY s.id`,
+})
+
 /** The policy that applies to the agent `$1`, and its source. */
 export const readEgressPolicy = statement({
   name: 'egress-policy',

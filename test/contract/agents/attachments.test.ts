@@ -40,7 +40,9 @@ describe('attaching secrets', () => {
     assert.deepEqual([status, body], [200, { success: true, attached: 2, message: NEXT_RESTART }])
     assert.equal(headers.get('operation-id'), null)
     const secrets = await attached(agent)
-    assert.deepEqual(Object.keys(secrets[0] ?? {}).sort(), ['createdAt', 'id', 'name', 'synced', 'updatedAt'])
+    assert.deepEqual(Object.keys(secrets[0] ?? {}).sort(), [
+      ...['createdAt', 'hosts', 'id', 'name', 'readable', 'synced', 'updatedAt', 'via'],
+    ])
     assert.deepEqual(
       secrets.map(({ name, synced }) => [name, synced]),
       [

@@ -29,7 +29,8 @@ describe('a secret', () => {
     const { status, body } = await api.post(SECRETS, { name: 'FIRST', value: VALUE })
     assert.equal(status, 201)
     const { id, userId, createdAt, updatedAt } = body.secret
-    const secret = { id, userId, name: 'FIRST', type: 'secret', createdAt, updatedAt }
+    const more = { type: 'secret', hosts: null, via: null, readable: true }
+    const secret = { id, userId, name: 'FIRST', ...more, createdAt, updatedAt }
     assert.deepEqual(body, { success: true, secret })
     assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/)
     assert.match(createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)

@@ -62,4 +62,19 @@ describe('a channel', () => {
     const { rows } = await pool.query('SELECT kind, state FROM operation WHERE agent_id = $1', [own.agentId])
     assert.deepEqual(rows, [{ kind: 'agent.restart', state: 'queued' }])
   })
+  it('a manifest’s channel gets no secret that stays outside of the agent, because the agent reads its tokens', async () => {
+    const own = { ...agent, ...(await insertAgentRow(database.pool, { workspaceId: agent.workspaceId })) }
+    const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
+    const value = 'MTIzNDU2.abcdef.0123456789'
+    const applying = { services: { prisma, encryption, config: {} }, agent: own } as unknown as Applying
+    for (const given of [{ name: 'BROKERED', hosts: ['api.example.com'] }, { name: 'TOGETHER_API_KEY' }]) {
+      const { id } = await createSecret(prisma, encryption, owner, { value, type: 'secret', ...given })
+      await inTransaction(prisma, (tx) => attachSecrets(tx, own, [id]))
+      const problem = `.discord: botToken: the value of ${given.name} stays outside of the agent`
+      assert.deepEqual(await applyChannels(applying, { discord: { botToken: `env:${given.name}` } }), {
+        problems: [problem],
+      })
+    }
+    assert.deepEqual(await readChannels(prisma, encryption, own), [])
+  })
 })

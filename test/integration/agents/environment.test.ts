@@ -26,7 +26,8 @@ describe('the environment of an agent', () => {
   const create = (name: string, value: string) =>
     createSecret(prisma, encryption, owner(), { name, value, type: 'secret' })
   const attach = (...ids: string[]) => inTransaction(prisma, (tx) => attachSecrets(tx, agent, ids))
-  const environment = (opener = encryption) => agentEnvironment(prisma, opener, agent, config)
+  const environment = (opener = encryption, hasProxy = true) =>
+    agentEnvironment({ prisma, encryption: opener, config, hasProxy }, agent)
 
   before(async () => {
     database = await startDatabase()
@@ -62,13 +63,24 @@ describe('the environment of an agent', () => {
     const [a, b] = [await create('A', 'one'), await create('B', 'zwei\n"ü"')]
     await create('C', 'of nobody')
     await attach(a.id, b.id)
-    await updateSecret(prisma, encryption, workspaceId, a.id, 'another one')
+    await updateSecret(prisma, encryption, workspaceId, a.id, { value: 'another one' })
     const { env, secretVersions } = await environment()
     assert.deepEqual([env.A, env.B, env.C], ['another one', 'zwei\n"ü"', undefined])
     assert.deepEqual(secretVersions, { [a.id]: 2, [b.id]: 1 })
     await detachSecret(prisma, agent, b.id)
     const later = await environment()
     assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
+  })
+
+  it('an agent with an egress proxy has placeholders of secrets with hosts, and a process has the values', async () => {
+    const value = 'sk-proj-0123456789'
+    const secret = { name: 'KEY', value, type: 'secret' as const, hosts: ['api.example.com'] }
+    const { id } = await createSecret(prisma, encryption, owner(), secret)
+    await attach(id)
+    const { env } = await environment()
+    assert.match(env.KEY ?? '', /^sk-proj-\d{10}$/)
+    assert.ok(!JSON.stringify(env).includes('0123456789'))
+    assert.equal((await environment(encryption, false)).env.KEY, value)
   })
 
   it('a secret cannot override a variable of the environment of an agent, whatever its name', async () => {
@@ -93,7 +105,7 @@ describe('the environment of an agent', () => {
     await assert.rejects(environment(), refused('A, B'))
     await assert.rejects(environment(new Encryption('t'.repeat(32))), refused('A, B, C'))
     await assert.rejects(environment(new Encryption('')), refused('A, B, C'))
-    await updateSecret(prisma, encryption, workspaceId, a?.id ?? '', 'one')
+    await updateSecret(prisma, encryption, workspaceId, a?.id ?? '', { value: 'one' })
     await detachSecret(prisma, agent, b?.id ?? '')
     assert.equal((await environment()).env.A, 'one')
   })

@@ -11,6 +11,7 @@ import {
   requireChannels,
   saveChannel,
 } from '../../../src/agents/channels/index.ts'
+import { isReadable } from '../../../src/agents/secrets/attachments.ts'
 import { badRequest } from '../../../src/errors.ts'
 import { describeIssue } from '../../../src/http/shapes.ts'
 import { type Applying, type PartResult, problemOf } from './part.ts'
@@ -53,7 +54,7 @@ export async function applyChannels(
   return { problems }
 }
 
-/** @throws ApiError 400 for a secret that is not attached, and for a value that is not a token. */
+/** @throws ApiError 400 for a secret that is not attached or not the agent's to read, and for a value that is not a token. */
 async function toChange(
   applying: Applying,
   channel: Channel,
@@ -73,6 +74,8 @@ async function readSecret({ services, agent }: Applying, field: string, name: st
   const attached = { name, agents: { some: { agentId: agent.id } } }
   const secret = await services.prisma.secret.findFirst({ where: attached })
   if (!secret) throw badRequest(`${field}: the secret ${name} is not attached to the agent`)
+  // Tokens are in the engine's configuration, which the agent reads; and the agent may push a manifest.
+  if (!isReadable(secret)) throw badRequest(`${field}: the value of ${name} stays outside of the agent`)
   try {
     return services.encryption.decrypt(agent.workspaceId, secret.id, secret.ciphertext)
   } catch {

@@ -5291,6 +5291,12 @@ export const SecretScalarFieldEnum = {
   ciphertext: 'ciphertext',
   modelKeyHash: 'modelKeyHash',
   version: 'version',
+  hosts: 'hosts',
+  viaAs: 'viaAs',
+  viaName: 'viaName',
+  placeholder: 'placeholder',
+  placeholderVersion: 'placeholderVersion',
+  brokeredVersion: 'brokeredVersion',
   createdAt: 'createdAt',
   updatedAt: 'updatedAt'
 } as const

@@ -28,10 +28,14 @@ export type AggregateSecret = {
 
 export type SecretAvgAggregateOutputType = {
   version: number | null
+  placeholderVersion: number | null
+  brokeredVersion: number | null
 }
 
 export type SecretSumAggregateOutputType = {
   version: number | null
+  placeholderVersion: number | null
+  brokeredVersion: number | null
 }
 
 export type SecretMinAggregateOutputType = {
@@ -43,6 +47,11 @@ export type SecretMinAggregateOutputType = {
   ciphertext: runtime.Bytes | null
   modelKeyHash: runtime.Bytes | null
   version: number | null
+  viaAs: string | null
+  viaName: string | null
+  placeholder: string | null
+  placeholderVersion: number | null
+  brokeredVersion: number | null
   createdAt: Date | null
   updatedAt: Date | null
 }
@@ -56,6 +65,11 @@ export type SecretMaxAggregateOutputType = {
   ciphertext: runtime.Bytes | null
   modelKeyHash: runtime.Bytes | null
   version: number | null
+  viaAs: string | null
+  viaName: string | null
+  placeholder: string | null
+  placeholderVersion: number | null
+  brokeredVersion: number | null
   createdAt: Date | null
   updatedAt: Date | null
 }
@@ -69,6 +83,12 @@ export type SecretCountAggregateOutputType = {
   ciphertext: number
   modelKeyHash: number
   version: number
+  hosts: number
+  viaAs: number
+  viaName: number
+  placeholder: number
+  placeholderVersion: number
+  brokeredVersion: number
   createdAt: number
   updatedAt: number
   _all: number
@@ -77,10 +97,14 @@ export type SecretCountAggregateOutputType = {
 
 export type SecretAvgAggregateInputType = {
   version?: true
+  placeholderVersion?: true
+  brokeredVersion?: true
 }
 
 export type SecretSumAggregateInputType = {
   version?: true
+  placeholderVersion?: true
+  brokeredVersion?: true
 }
 
 export type SecretMinAggregateInputType = {
@@ -92,6 +116,11 @@ export type SecretMinAggregateInputType = {
   ciphertext?: true
   modelKeyHash?: true
   version?: true
+  viaAs?: true
+  viaName?: true
+  placeholder?: true
+  placeholderVersion?: true
+  brokeredVersion?: true
   createdAt?: true
   updatedAt?: true
 }
@@ -105,6 +134,11 @@ export type SecretMaxAggregateInputType = {
   ciphertext?: true
   modelKeyHash?: true
   version?: true
+  viaAs?: true
+  viaName?: true
+  placeholder?: true
+  placeholderVersion?: true
+  brokeredVersion?: true
   createdAt?: true
   updatedAt?: true
 }
@@ -118,6 +152,12 @@ export type SecretCountAggregateInputType = {
   ciphertext?: true
   modelKeyHash?: true
   version?: true
+  hosts?: true
+  viaAs?: true
+  viaName?: true
+  placeholder?: true
+  placeholderVersion?: true
+  brokeredVersion?: true
   createdAt?: true
   updatedAt?: true
   _all?: true
@@ -218,6 +258,12 @@ export type SecretGroupByOutputType = {
   ciphertext: runtime.Bytes
   modelKeyHash: runtime.Bytes | null
   version: number
+  hosts: string[]
+  viaAs: string | null
+  viaName: string | null
+  placeholder: string | null
+  placeholderVersion: number | null
+  brokeredVersion: number | null
   createdAt: Date
   updatedAt: Date
   _count: SecretCountAggregateOutputType | null
@@ -254,6 +300,12 @@ export type SecretWhereInput = {
   ciphertext?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
   modelKeyHash?: Prisma.BytesNullableFilter<"Secret"> | runtime.Bytes | null
   version?: Prisma.IntFilter<"Secret"> | number
+  hosts?: Prisma.StringNullableListFilter<"Secret">
+  viaAs?: Prisma.StringNullableFilter<"Secret"> | string | null
+  viaName?: Prisma.StringNullableFilter<"Secret"> | string | null
+  placeholder?: Prisma.StringNullableFilter<"Secret"> | string | null
+  placeholderVersion?: Prisma.IntNullableFilter<"Secret"> | number | null
+  brokeredVersion?: Prisma.IntNullableFilter<"Secret"> | number | null
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   agents?: Prisma.AgentSecretListRelationFilter
@@ -268,6 +320,12 @@ export type SecretOrderByWithRelationInput = {
   ciphertext?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
   version?: Prisma.SortOrder
+  hosts?: Prisma.SortOrder
+  viaAs?: Prisma.SortOrderInput | Prisma.SortOrder
+  viaName?: Prisma.SortOrderInput | Prisma.SortOrder
+  placeholder?: Prisma.SortOrderInput | Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrderInput | Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   agents?: Prisma.AgentSecretOrderByRelationAggregateInput
@@ -286,6 +344,12 @@ export type SecretWhereUniqueInput = Prisma.AtLeast<{
   type?: Prisma.StringFilter<"Secret"> | string
   ciphertext?: Prisma.BytesFilter<"Secret"> | runtime.Bytes
   version?: Prisma.IntFilter<"Secret"> | number
+  hosts?: Prisma.StringNullableListFilter<"Secret">
+  viaAs?: Prisma.StringNullableFilter<"Secret"> | string | null
+  viaName?: Prisma.StringNullableFilter<"Secret"> | string | null
+  placeholder?: Prisma.StringNullableFilter<"Secret"> | string | null
+  placeholderVersion?: Prisma.IntNullableFilter<"Secret"> | number | null
+  brokeredVersion?: Prisma.IntNullableFilter<"Secret"> | number | null
   createdAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeFilter<"Secret"> | Date | string
   agents?: Prisma.AgentSecretListRelationFilter
@@ -300,6 +364,12 @@ export type SecretOrderByWithAggregationInput = {
   ciphertext?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
   version?: Prisma.SortOrder
+  hosts?: Prisma.SortOrder
+  viaAs?: Prisma.SortOrderInput | Prisma.SortOrder
+  viaName?: Prisma.SortOrderInput | Prisma.SortOrder
+  placeholder?: Prisma.SortOrderInput | Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrderInput | Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrderInput | Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
   _count?: Prisma.SecretCountOrderByAggregateInput
@@ -321,6 +391,12 @@ export type SecretScalarWhereWithAggregatesInput = {
   ciphertext?: Prisma.BytesWithAggregatesFilter<"Secret"> | runtime.Bytes
   modelKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Secret"> | runtime.Bytes | null
   version?: Prisma.IntWithAggregatesFilter<"Secret"> | number
+  hosts?: Prisma.StringNullableListFilter<"Secret">
+  viaAs?: Prisma.StringNullableWithAggregatesFilter<"Secret"> | string | null
+  viaName?: Prisma.StringNullableWithAggregatesFilter<"Secret"> | string | null
+  placeholder?: Prisma.StringNullableWithAggregatesFilter<"Secret"> | string | null
+  placeholderVersion?: Prisma.IntNullableWithAggregatesFilter<"Secret"> | number | null
+  brokeredVersion?: Prisma.IntNullableWithAggregatesFilter<"Secret"> | number | null
   createdAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
   updatedAt?: Prisma.DateTimeWithAggregatesFilter<"Secret"> | Date | string
 }
@@ -334,6 +410,12 @@ export type SecretCreateInput = {
   ciphertext: runtime.Bytes
   modelKeyHash?: runtime.Bytes | null
   version?: number
+  hosts?: Prisma.SecretCreatehostsInput | string[]
+  viaAs?: string | null
+  viaName?: string | null
+  placeholder?: string | null
+  placeholderVersion?: number | null
+  brokeredVersion?: number | null
   createdAt?: Date | string
   updatedAt?: Date | string
   agents?: Prisma.AgentSecretCreateNestedManyWithoutSecretInput
@@ -348,6 +430,12 @@ export type SecretUncheckedCreateInput = {
   ciphertext: runtime.Bytes
   modelKeyHash?: runtime.Bytes | null
   version?: number
+  hosts?: Prisma.SecretCreatehostsInput | string[]
+  viaAs?: string | null
+  viaName?: string | null
+  placeholder?: string | null
+  placeholderVersion?: number | null
+  brokeredVersion?: number | null
   createdAt?: Date | string
   updatedAt?: Date | string
   agents?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutSecretInput
@@ -362,6 +450,12 @@ export type SecretUpdateInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   agents?: Prisma.AgentSecretUpdateManyWithoutSecretNestedInput
@@ -376,6 +470,12 @@ export type SecretUncheckedUpdateInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   agents?: Prisma.AgentSecretUncheckedUpdateManyWithoutSecretNestedInput
@@ -390,6 +490,12 @@ export type SecretCreateManyInput = {
   ciphertext: runtime.Bytes
   modelKeyHash?: runtime.Bytes | null
   version?: number
+  hosts?: Prisma.SecretCreatehostsInput | string[]
+  viaAs?: string | null
+  viaName?: string | null
+  placeholder?: string | null
+  placeholderVersion?: number | null
+  brokeredVersion?: number | null
   createdAt?: Date | string
   updatedAt?: Date | string
 }
@@ -403,6 +509,12 @@ export type SecretUpdateManyMutationInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -416,6 +528,12 @@ export type SecretUncheckedUpdateManyInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -434,12 +552,20 @@ export type SecretCountOrderByAggregateInput = {
   ciphertext?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
+  hosts?: Prisma.SortOrder
+  viaAs?: Prisma.SortOrder
+  viaName?: Prisma.SortOrder
+  placeholder?: Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
 
 export type SecretAvgOrderByAggregateInput = {
   version?: Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrder
 }
 
 export type SecretMaxOrderByAggregateInput = {
@@ -451,6 +577,11 @@ export type SecretMaxOrderByAggregateInput = {
   ciphertext?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
+  viaAs?: Prisma.SortOrder
+  viaName?: Prisma.SortOrder
+  placeholder?: Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
@@ -464,17 +595,33 @@ export type SecretMinOrderByAggregateInput = {
   ciphertext?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
   version?: Prisma.SortOrder
+  viaAs?: Prisma.SortOrder
+  viaName?: Prisma.SortOrder
+  placeholder?: Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrder
   createdAt?: Prisma.SortOrder
   updatedAt?: Prisma.SortOrder
 }
 
 export type SecretSumOrderByAggregateInput = {
   version?: Prisma.SortOrder
+  placeholderVersion?: Prisma.SortOrder
+  brokeredVersion?: Prisma.SortOrder
 }
 
 export type SecretScalarRelationFilter = {
   is?: Prisma.SecretWhereInput
   isNot?: Prisma.SecretWhereInput
+}
+
+export type SecretCreatehostsInput = {
+  set: string[]
+}
+
+export type SecretUpdatehostsInput = {
+  set?: string[]
+  push?: string | string[]
 }
 
 export type SecretCreateNestedOneWithoutAgentsInput = {
@@ -500,6 +647,12 @@ export type SecretCreateWithoutAgentsInput = {
   ciphertext: runtime.Bytes
   modelKeyHash?: runtime.Bytes | null
   version?: number
+  hosts?: Prisma.SecretCreatehostsInput | string[]
+  viaAs?: string | null
+  viaName?: string | null
+  placeholder?: string | null
+  placeholderVersion?: number | null
+  brokeredVersion?: number | null
   createdAt?: Date | string
   updatedAt?: Date | string
 }
@@ -513,6 +666,12 @@ export type SecretUncheckedCreateWithoutAgentsInput = {
   ciphertext: runtime.Bytes
   modelKeyHash?: runtime.Bytes | null
   version?: number
+  hosts?: Prisma.SecretCreatehostsInput | string[]
+  viaAs?: string | null
+  viaName?: string | null
+  placeholder?: string | null
+  placeholderVersion?: number | null
+  brokeredVersion?: number | null
   createdAt?: Date | string
   updatedAt?: Date | string
 }
@@ -542,6 +701,12 @@ export type SecretUpdateWithoutAgentsInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -555,6 +720,12 @@ export type SecretUncheckedUpdateWithoutAgentsInput = {
   ciphertext?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
   version?: Prisma.IntFieldUpdateOperationsInput | number
+  hosts?: Prisma.SecretUpdatehostsInput | string[]
+  viaAs?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  viaName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholder?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  placeholderVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  brokeredVersion?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
 }
@@ -599,6 +770,12 @@ export type SecretSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   ciphertext?: boolean
   modelKeyHash?: boolean
   version?: boolean
+  hosts?: boolean
+  viaAs?: boolean
+  viaName?: boolean
+  placeholder?: boolean
+  placeholderVersion?: boolean
+  brokeredVersion?: boolean
   createdAt?: boolean
   updatedAt?: boolean
   agents?: boolean | Prisma.Secret$agentsArgs<ExtArgs>
@@ -614,6 +791,12 @@ export type SecretSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   ciphertext?: boolean
   modelKeyHash?: boolean
   version?: boolean
+  hosts?: boolean
+  viaAs?: boolean
+  viaName?: boolean
+  placeholder?: boolean
+  placeholderVersion?: boolean
+  brokeredVersion?: boolean
   createdAt?: boolean
   updatedAt?: boolean
 }, ExtArgs["result"]["secret"]>
@@ -627,6 +810,12 @@ export type SecretSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   ciphertext?: boolean
   modelKeyHash?: boolean
   version?: boolean
+  hosts?: boolean
+  viaAs?: boolean
+  viaName?: boolean
+  placeholder?: boolean
+  placeholderVersion?: boolean
+  brokeredVersion?: boolean
   createdAt?: boolean
   updatedAt?: boolean
 }, ExtArgs["result"]["secret"]>
@@ -640,11 +829,17 @@ export type SecretSelectScalar = {
   ciphertext?: boolean
   modelKeyHash?: boolean
   version?: boolean
+  hosts?: boolean
+  viaAs?: boolean
+  viaName?: boolean
+  placeholder?: boolean
+  placeholderVersion?: boolean
+  brokeredVersion?: boolean
   createdAt?: boolean
   updatedAt?: boolean
 }
 
-export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "ciphertext" | "modelKeyHash" | "version" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
+export type SecretOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "type" | "ciphertext" | "modelKeyHash" | "version" | "hosts" | "viaAs" | "viaName" | "placeholder" | "placeholderVersion" | "brokeredVersion" | "createdAt" | "updatedAt", ExtArgs["result"]["secret"]>
 export type SecretInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   agents?: boolean | Prisma.Secret$agentsArgs<ExtArgs>
   _count?: boolean | Prisma.SecretCountOutputTypeDefaultArgs<ExtArgs>
@@ -681,6 +876,31 @@ export type $SecretPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      * Grows with every new value.
      */
     version: number
+    /**
+     * Hosts to which the egress proxy sends the value; then sandboxes have the placeholder. Empty if they have the value.
+     */
+    hosts: string[]
+    /**
+     * How the value travels; null without hosts, as are the following columns.
+     * One of: bearer, basic, header, query
+     */
+    viaAs: string | null
+    /**
+     * Name of the header or the query parameter.
+     */
+    viaName: string | null
+    /**
+     * Stands for the value in sandboxes.
+     */
+    placeholder: string | null
+    /**
+     * The version with which the placeholder was made.
+     */
+    placeholderVersion: number | null
+    /**
+     * The version with which hosts were set: agents with an earlier one have the value of that time.
+     */
+    brokeredVersion: number | null
     createdAt: Date
     updatedAt: Date
   }, ExtArgs["result"]["secret"]>
@@ -1115,6 +1335,12 @@ export interface SecretFieldRefs {
   readonly ciphertext: Prisma.FieldRef<"Secret", 'Bytes'>
   readonly modelKeyHash: Prisma.FieldRef<"Secret", 'Bytes'>
   readonly version: Prisma.FieldRef<"Secret", 'Int'>
+  readonly hosts: Prisma.FieldRef<"Secret", 'String[]'>
+  readonly viaAs: Prisma.FieldRef<"Secret", 'String'>
+  readonly viaName: Prisma.FieldRef<"Secret", 'String'>
+  readonly placeholder: Prisma.FieldRef<"Secret", 'String'>
+  readonly placeholderVersion: Prisma.FieldRef<"Secret", 'Int'>
+  readonly brokeredVersion: Prisma.FieldRef<"Secret", 'Int'>
   readonly createdAt: Prisma.FieldRef<"Secret", 'DateTime'>
   readonly updatedAt: Prisma.FieldRef<"Secret", 'DateTime'>
 }
