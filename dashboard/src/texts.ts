@@ -1,5 +1,5 @@
 /** Every text of the dashboard, in English. */
-import type { paths } from './api/schema.ts'
+import type { paths } from './api/client.ts'
 
 type Webhook = NonNullable<paths['/v0/webhooks']['post']['requestBody']>['content']['application/json']
 type EventType = Exclude<Webhook['events'][number], '*' | `${string}.*`>

@@ -13,7 +13,7 @@ const { url, anonymous, own, page, complaints, newPage, link, look } = await ope
 describe('the dashboard', () => {
   it('the client’s types match /openapi.json', async () => {
     const made = astToString(await openapiTS(anonymous.document as never))
-    const types = new URL('../src/api/schema.ts', import.meta.url)
+    const types = new URL('../../clients/typescript/src/schema.ts', import.meta.url)
     if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(types, made)
     assert.ok((await readFile(types, 'utf8')) === made, 'run `npm run docs:dashboard`')
   })

@@ -1,6 +1,5 @@
-import { RequestError } from './client.ts'
+import { RequestError, serverEvents } from './client.ts'
 import type { Change } from './event-store.ts'
-import { serverEvents } from './server-events.ts'
 
 /** A part of the event stream: an id, usually with an event. */
 export interface Part {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
+import type { paths } from './client.ts'
 import { api, RequestError } from './client.ts'
-import type { paths } from './schema.ts'
 
 type Health = paths['/readyz']['get']['responses'][200]['content']['application/json']
 /** No events report the health of the parts, so the page polls. */

@@ -2,8 +2,7 @@ import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-q
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAgent } from '../../api/agent.ts'
-import { api, RequestError, unwrap } from '../../api/client.ts'
-import { finished } from '../../api/operation.ts'
+import { api, RequestError, unwrap, waitForOperation } from '../../api/client.ts'
 import { Id } from '../../parts/copy.tsx'
 import { shorten } from '../../parts/format.ts'
 import { FormDialog } from '../../parts/forms.tsx'
@@ -29,6 +28,9 @@ async function readPage(agentId: string, pageToken: string) {
 }
 type Snapshot = Awaited<ReturnType<typeof readPage>>['snapshots'][number]
 
+const ended = (operation: string, onStep: (step: string | null) => void) =>
+  waitForOperation(api, operation, { onProgress: ({ step }) => onStep(step) })
+
 /**
  * Replaces the workspace with a snapshot.
  * @param onStep receives the current step of the operation.
@@ -46,7 +48,7 @@ function useReset(onStep: (step: string | null) => void, onDone: (before: string
           body: { snapshotCid },
         }),
       )
-      if ('operation' in answer) await finished(answer.operation.id, onStep)
+      if ('operation' in answer) await ended(answer.operation.id, onStep)
       return newest?.createdAt
     },
     async onSuccess(newestBefore, chosen) {
@@ -76,7 +78,7 @@ export function Snapshots() {
           params: { path: { agentId }, header: AT_ONCE },
         }),
       )
-      if ('operation' in answer) await finished(answer.operation.id, setStep)
+      if ('operation' in answer) await ended(answer.operation.id, setStep)
     },
     onSettled: () => queries.invalidateQueries(),
   })

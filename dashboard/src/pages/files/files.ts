@@ -1,7 +1,7 @@
 /** Queries and mutations that the file pages share. */
 import { useQuery } from '@tanstack/react-query'
+import type { paths } from '../../api/client.ts'
 import { api, unwrap } from '../../api/client.ts'
-import type { paths } from '../../api/schema.ts'
 
 export type Network = 'public' | 'private'
 export const NETWORKS: readonly Network[] = ['public', 'private']

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
+import type { paths } from '../../api/client.ts'
 import { useHealth } from '../../api/health.ts'
 import { useRights } from '../../api/me.ts'
-import type { paths } from '../../api/schema.ts'
 import { bytes } from '../../parts/format.ts'
 import { Card, Problem, State } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'

@@ -1,7 +1,7 @@
 /** What agents spent on models: the queries, and the series of a plot. */
 import { useQuery } from '@tanstack/react-query'
+import type { paths } from '../../api/client.ts'
 import { api, unwrap } from '../../api/client.ts'
-import type { paths } from '../../api/schema.ts'
 import { texts } from '../../texts.ts'
 
 /** No event reports spending. */

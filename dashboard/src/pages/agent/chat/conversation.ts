@@ -1,7 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
-import { api, RequestError, unwrap } from '../../../api/client.ts'
-import { serverEvents } from '../../../api/server-events.ts'
+import { api, RequestError, serverEvents, unwrap } from '../../../api/client.ts'
 
 export const PAGE = 100
 

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
+import type { paths } from '../../../api/client.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import type { paths } from '../../../api/schema.ts'
 
 const ROUTE = '/v0/agents/{agentId}/config/schema'
 

@@ -1,5 +1,4 @@
-import { api, RequestError } from '../../../api/client.ts'
-import { serverEvents } from '../../../api/server-events.ts'
+import { api, RequestError, serverEvents } from '../../../api/client.ts'
 
 export interface End {
   exitCode: number

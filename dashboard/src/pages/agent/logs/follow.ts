@@ -1,6 +1,5 @@
 import { useEffect, useState } from 'react'
-import { api, unwrap } from '../../../api/client.ts'
-import { serverEvents } from '../../../api/server-events.ts'
+import { api, serverEvents, unwrap } from '../../../api/client.ts'
 
 export interface Line {
   /** The number of the line since the page opened, used as its key. */

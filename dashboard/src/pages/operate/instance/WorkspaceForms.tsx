@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
+import type { paths } from '../../../api/client.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import type { paths } from '../../../api/schema.ts'
 import { FormDialog, Select } from '../../../parts/forms.tsx'
 import { Field } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'

@@ -1,7 +1,7 @@
 import { useChange } from '../../../api/change.ts'
+import type { paths } from '../../../api/client.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { useRights } from '../../../api/me.ts'
-import type { paths } from '../../../api/schema.ts'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { texts } from '../../../texts.ts'
 

@@ -1,4 +1,4 @@
-import type { paths } from '../../../api/schema.ts'
+import type { paths } from '../../../api/client.ts'
 import { texts } from '../../../texts.ts'
 
 type Page =

@@ -1,6 +1,7 @@
 /** Describes operations in words for the pages. */
+
+import type { operations, paths } from '../../../api/client.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import type { operations, paths } from '../../../api/schema.ts'
 import { bytes } from '../../../parts/format.ts'
 import { texts } from '../../../texts.ts'
 

@@ -1,0 +1,7 @@
+export { type Berth, type ClientOptions, createClient } from './client.ts'
+export { RequestError, type Result, unwrap } from './errors.ts'
+export { type Operation, OperationError, startNow, type WaitOptions, waitForOperation } from './operations.ts'
+export { allItems } from './pages.ts'
+export type { operations, paths } from './schema.ts'
+export { type ServerEvent, serverEvents } from './server-events.ts'
+export { type UploadOptions, upload, uploadFolder } from './uploads.ts'

@@ -1,1 +1,0 @@
-import{t as e}from"./texts-CIPtzScT.js";import{at as t}from"./index-6EngN72m.js";import{k as n}from"./me-CF8cSIzD.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
