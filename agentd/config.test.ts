@@ -1,6 +1,6 @@
 /** The config of an agent whose gateway is down, with a stand-in for the engine's check. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -27,7 +27,8 @@ describe('config versions', () => {
     const program = join(folder, 'node_modules', 'openclaw')
     for (const made of [paths.state, program]) await mkdir(made, { recursive: true })
     await writeFile(join(program, 'openclaw.mjs'), ENGINE)
-    const gateway = { state: 'stopped', env: {}, ownedConfig: {} }
+    const ownedConfig = { gateway: { auth: { token: 'owned' }, trustedProxies: ['127.0.0.1'] } }
+    const gateway = { state: 'stopped', env: {}, ownedConfig }
     service = configService({
       config: { engineDir: folder },
       paths,
@@ -53,7 +54,7 @@ describe('config versions', () => {
     assert.match(version, /^"[\w-]{43}"$/)
     assert.equal((await read()).version, version)
     const written = await write({ a: 2 }, version)
-    assert.deepEqual([written.valid, await stored()], [true, { a: 2 }])
+    assert.deepEqual([written.valid, (await stored()).a], [true, 2])
     assert.equal((await read()).version, written.version)
   })
   it('a write with an outdated version does not overwrite the config [report: config edits]', async () => {
@@ -72,5 +73,19 @@ describe('config versions', () => {
     const { version } = await read()
     assert.deepEqual(await write({ bad: 1 }, version), { valid: false, output: 'bad: is not known' })
     assert.equal((await read()).version, version)
+    assert.ok(!(await readdir(paths.state)).some((name) => name.endsWith('.part')))
+  })
+  it("the operator's keys are refused in any form, and restored if a write leaves them out", async () => {
+    assert.equal((await write({ a: 1 })).valid, true)
+    const whole = await stored()
+    assert.equal(whole.gateway.auth.token, 'owned')
+    for (const [key, gateway] of [
+      ['gateway.auth.token', { auth: { token: 'mine' } }],
+      ['gateway.trustedProxies', { trustedProxies: ['127.0.0.1', '10.0.0.1'] }],
+      ['gateway', null],
+      ['gateway', []],
+    ] as const)
+      await assert.rejects(write({ gateway }), { code: 'bad_request', message: new RegExp(`^${key}: `) })
+    assert.deepEqual(await stored(), whole)
   })
 })
