@@ -4,12 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
-import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedStandIn } from './context.ts'
 
 const context = await openContext()
-const { shared, workspace } = context
+const { shared } = context
 const agent = await sharedStandIn(context)
 
 const exec = (command: unknown, more: object = {}, client = shared) =>
@@ -57,15 +56,6 @@ describe('a command', () => {
     assert.equal((await run('basename "$PWD"', { cwd: 'workspace' })).stdout, 'workspace\n')
     assert.equal((await run('basename "$PWD"', { cwd: '/home/node/clawd/workspace' })).stdout, 'workspace\n')
   })
-  it('a command has the environment of the agent', async () => {
-    assert.equal((await run('echo "$AGENT_ID"')).stdout, `${agent.agentId}\n`)
-  })
-  it('a command that a signal ends has the exit code 128 plus its number', async () => {
-    assert.equal((await run('kill -KILL $$')).exitCode, 137)
-  })
-  it("a command may be run with the agent's own token", async () => {
-    assert.equal((await exec('true', {}, agent.gateway)).status, 200)
-  })
   it('the output of a command is truncated at 1 MiB', async () => {
     const body = await run('head -c 3000000 /dev/zero | tr "\\0" a')
     assert.equal(body.truncated, true)
@@ -103,17 +93,6 @@ describe('a command', () => {
       assert.equal(detail(reply), `cwd: ${why}`)
     })
   }
-  it('the refusal of a folder names its field once [report: error texts]', async () => {
-    const reply = await exec('true', { cwd: 'nowhere' })
-    assert.equal(detail(reply), 'cwd: there is no such folder')
-  })
-  it('a command is refused if the agent is not running', async () => {
-    const own = await workspace()
-    const { path } = await insertAgent(context, own)
-    const reply = await own.api.post(`${path}/console/exec`, { command: 'true' })
-    assertError(reply, 503, 'The agent is not running')
-    assert.equal(reply.headers.get('retry-after'), '5')
-  })
 })
 
 describe('streamed commands', () => {

@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { assertError, type Client } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
-import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent, whenReady } from './context.ts'
 
@@ -12,7 +11,7 @@ import { sharedAgent, whenReady } from './context.ts'
 const TURN_MS = 120_000
 
 const context = await openContext()
-const { url, workspace } = context
+const { url } = context
 const agent = await sharedAgent(context)
 const { api: shared } = agent
 const ALL = `${agent.path}/conversations`
@@ -146,9 +145,6 @@ describe('a conversation', () => {
     const idle = await eventsOf(await ask(id, 'events'))
     assert.deepEqual(idle, [{ event: 'end', data: { state: 'idle' } }])
   })
-  it("the agent's own token may hold a conversation", async () => {
-    assert.equal(textOf(await say(randomUUID(), 'ping', agent.gateway)), 'pong: ping')
-  })
 })
 
 describe('a message', () => {
@@ -164,20 +160,5 @@ describe('a message', () => {
   it('a message is refused if the id of its conversation is not a UUID', async () => {
     const reply = await shared.post(`${ALL}/main/messages`, { text: 'hello' })
     assertError(reply, 400, 'conversationId: must be a UUID')
-  })
-  it('a message needs a key with write access, and its history one with read access', async () => {
-    const id = randomUUID()
-    const own = await workspace()
-    const { path } = await insertAgent(context, own)
-    const reader = await own.keyed('org:agents:read')
-    assert.equal((await reader.post(`${path}/conversations/${id}/messages`, { text: 'hello' })).status, 403)
-    const reply = await reader.get(`${path}/conversations/${id}`)
-    assertError(reply, 503, 'The agent is not running')
-    assert.equal(reply.headers.get('retry-after'), '5')
-    assertError(
-      await own.api.post(`${path}/conversations/${id}/messages`, { text: 'hello' }),
-      503,
-      'The agent is not running',
-    )
   })
 })

@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError, type Reply } from '../../support/client.ts'
-import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent } from './context.ts'
 import { Device } from './device.ts'
 
 const context = await openContext()
-const { workspace } = context
 // No other file uses its devices.
 const agent = await sharedAgent(context)
 const { api } = agent
@@ -72,10 +70,6 @@ describe('devices', () => {
     for (const id of [requestId, 'nobody', 'a%2Fb'])
       assertError(await api.post(`${DEVICES}/${id}/approve`, {}), 404, 'There is no such pairing request')
   })
-  it("the agent's own token may approve a device", async () => {
-    const { requestId } = await knock()
-    assert.equal((await agent.gateway.post(`${DEVICES}/${requestId}/approve`, {})).status, 200)
-  })
 })
 
 describe('clients with only the token', () => {
@@ -83,20 +77,5 @@ describe('clients with only the token', () => {
     const before = await list()
     assert.equal((await agent.gateway.get(DEVICES)).status, 200)
     assert.deepEqual((await list()).pending, before.pending)
-  })
-})
-
-describe('devices of a stopped agent', () => {
-  it('devices of an agent that is not running return 503', async () => {
-    const own = await workspace()
-    const { path } = await insertAgent(context, own)
-    for (const reply of [
-      await own.api.get(`${path}/devices`),
-      await own.api.post(`${path}/devices/some/approve`, {}),
-      await own.api.post(`${path}/devices/approve-all`, {}),
-    ]) {
-      assertError(reply, 503, 'The agent is not running')
-      assert.ok(reply.headers.get('retry-after'))
-    }
   })
 })

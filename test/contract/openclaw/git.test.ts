@@ -50,11 +50,6 @@ describe('git clone', () => {
     const bearer = `http.extraHeader=Authorization: Bearer ${reader.key}`
     await done(home, '-c', bearer, 'ls-remote', address(agent.agentId, undefined))
   })
-  it('git clone without a password makes git ask for one', async () => {
-    const { code, stderr } = await git(home, 'ls-remote', address(agent.agentId, undefined))
-    assert.notEqual(code, 0)
-    assert.match(stderr, /could not read Username/)
-  })
   it('git clone is refused with a wrong password, and for other workspaces and other agents', async () => {
     const other = await workspace()
     const row = await insertAgent(context, other)

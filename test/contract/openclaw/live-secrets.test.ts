@@ -126,14 +126,4 @@ describe('a running agent', () => {
     assert.equal((await whenReady(() => fresh.get('/'))).status, 200)
     assert.equal((await host.get('/')).status, 401)
   })
-
-  it('deleting a running agent closes it to its token at once', async () => {
-    const { token } = (await api.get(`${agent.path}/gateway-token`)).body
-    const host = new AgentHost(context.url, agent.agentId, token)
-    const log = host.socket('/v0/logs')
-    await log.opened
-    await api.delete(agent.path, { prefer: 'respond-async' })
-    assert.equal((await log.closed).code, 1008)
-    assert.equal((await host.get('/')).status, 404)
-  })
 })

@@ -5,7 +5,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { assertError, type Reply } from '../../support/client.ts'
 import { EventReader } from '../../support/event-stream.ts'
 import { until } from '../../support/processes.ts'
-import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent } from './context.ts'
 
@@ -18,11 +17,9 @@ const HOSTILE = '<img src=x onerror=alert(1)>'
 const TASK = { name: 'Morning', schedule: DAILY, payload: TURN }
 
 const context = await openContext()
-const { workspace } = context
 const agent = await sharedAgent(context)
 const { api: shared } = agent
 const TASKS = `${agent.path}/tasks`
-const own = await workspace()
 
 const list = async (query?: Record<string, string>) => {
   const { status, body } = await shared.get(TASKS, query)
@@ -122,7 +119,6 @@ describe('a task', () => {
       (await list({ includeDisabled: 'true' })).map((job) => job.id),
       [id],
     )
-    assertError(await shared.get(TASKS, { includeDisabled: 'maybe' }), 400, /^includeDisabled: /)
   })
   it("the engine's own jobs are not listed as tasks", async () => {
     assert.deepEqual(await list({ includeDisabled: 'true' }), [])
@@ -163,12 +159,6 @@ describe('changing a task', () => {
       ['Evening', 'Good night', 60],
     )
     assert.equal(body.schedule.expr, DAILY.expr)
-  })
-  it('changing a task refuses malformed fields, and an empty change', async () => {
-    const { id } = await create()
-    for (const bad of [{}, { schedule: { kind: 'cron', expr: '99 * * * *' } }])
-      assertError(await shared.put(at(id), bad), 400, INVALID)
-    assert.equal((await shared.get(at(id))).body.schedule.expr, DAILY.expr)
   })
   it('changing a task enables or disables it, and toggles it without a body', async () => {
     const { id } = await create()
@@ -211,8 +201,6 @@ describe('running a task', () => {
   it('the runs of a task are listed in pages', async () => {
     const { id } = await create()
     assert.deepEqual(await runsOf(id, { limit: '1' }), [])
-    for (const limit of ['0', '201', 'many'])
-      assertError(await shared.get(at(id, '/runs'), { limit }), 400, /^limit: /)
   })
 })
 
@@ -260,14 +248,4 @@ describe('missing tasks', () => {
       for (const id of ['nobody', 'a%2Fb', 'c16e2a5d-7d81-430d-a96b-8dfb5b60c277'])
         assertError(await shared.request(method, at(id, rest), { json }), 404, NOT_FOUND)
     })
-})
-
-describe('tasks of a stopped agent', () => {
-  it('tasks of an agent that is not running return 503', async () => {
-    const { path } = await insertAgent(context, own)
-    for (const reply of [await own.api.get(`${path}/tasks`), await own.api.post(`${path}/tasks`, TASK)]) {
-      assertError(reply, 503, 'The agent is not running')
-      assert.ok(reply.headers.get('retry-after'))
-    }
-  })
 })

@@ -1,9 +1,7 @@
 /** Usage of an agent, and its streamed log. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
-import { insertAgent } from '../agents/rows.ts'
 import { openContext } from '../context.ts'
 import { sharedAgent } from './context.ts'
 
@@ -11,7 +9,7 @@ import { sharedAgent } from './context.ts'
 const MEASURED_MS = 60_000
 
 const context = await openContext()
-const { url, shared, workspace } = context
+const { url, shared } = context
 const agent = await sharedAgent(context)
 
 describe('the usage of an agent', () => {
@@ -32,11 +30,6 @@ describe('the usage of an agent', () => {
     assert.ok(cpus >= 0 && cpus < 64, `${cpus} processors`)
     assert.ok(processes >= 2, `${processes} processes`)
     assert.ok(disk.limitBytes > disk.usedBytes)
-  })
-  it('the usage of an agent that is not running returns 503', async () => {
-    const own = await workspace()
-    const { path } = await insertAgent(context, own)
-    assertError(await own.api.get(`${path}/usage`), 503, 'The agent is not running')
   })
 })
 
@@ -72,13 +65,5 @@ describe('the log as events', () => {
     })
     gone.abort()
     await reading
-  })
-  it('the log stream returns 503 for a stopped agent, and 400 for an invalid number of lines', async () => {
-    const own = await workspace()
-    const { path } = await insertAgent(context, own)
-    assertError(await own.api.get(`${path}/logs/stream`), 503, 'The agent is not running')
-    const reply = await own.api.get(`${path}/logs/stream`, { lines: '1001' })
-    assert.equal(reply.status, 400)
-    assert.match(reply.body.error, /^lines: /)
   })
 })
