@@ -124,18 +124,6 @@ describe('a converted image', () => {
     assert.deepEqual([part.status, part.text], [206, 'PNG'])
   })
 
-  it('a converted image fits the box as img-fit specifies', async () => {
-    const sizes = {
-      'img-width=100': '100x50',
-      'img-width=800&img-fit=contain': '800x400',
-      'img-width=100&img-height=100&img-fit=cover': '100x100',
-      'img-width=100&img-height=100&img-fit=cover&img-gravity=auto': '100x100',
-      'img-width=500&img-height=100&img-fit=crop': '400x100',
-      'img-width=500&img-height=500&img-fit=pad': '500x500',
-    }
-    for (const [query, size] of Object.entries(sizes)) assert.equal(await sizeOf(png, query), size, query)
-  })
-
   it('a cropped image keeps the side that img-gravity names, and padding is white', async () => {
     const box = 'img-width=100&img-height=100&img-fit='
     for (const [gravity, color] of Object.entries({

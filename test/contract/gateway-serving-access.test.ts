@@ -9,7 +9,6 @@ import { openContext } from './context.ts'
 import { openGateway } from './gateway.ts'
 import { store } from './stored.ts'
 
-const HOT_SWAPS = 2
 const LINK = '/v3/files/private/download_link'
 const NOT_KEPT = 'cid: not kept here'
 const IMMUTABLE = 'max-age=29030400, immutable'
@@ -86,7 +85,7 @@ describe('a gateway with access tokens', async () => {
 })
 
 describe('a private file', async () => {
-  const { id, cid } = await upload('private')
+  const { cid } = await upload('private')
   const path = `/files/${cid}`
   // Tests may sign URLs that the API would refuse to sign.
   const signer = new UrlSigner([loadSigningKey(context.env.JWT_KEY, context.env.BERTH_DATA_DIR ?? '')])
@@ -184,69 +183,6 @@ describe('a private file', async () => {
     const restricted = await openGateway(context, workspace)
     await api.post(`/v3/gateways/${restricted.id}/access_tokens`, {})
     assert.equal((await restricted.get(await link(path, { host: restricted.host }))).status, 200)
-  })
-
-  it('a private file stops being served as soon as it is deleted', async () => {
-    const signed = await link(path)
-    await api.delete(`/v3/files/private/${id}`)
-    assertRefused(await open.get(signed), 404, NOT_KEPT)
-  })
-})
-
-describe('a swapped CID', async () => {
-  const gateway = await openGateway(context, workspace)
-  const installed = await api.post(`/v3/gateways/plugins/${gateway.id}`, { plugin_id: HOT_SWAPS })
-  assert.equal(installed.status, 200)
-  const [original, replacement] = [await upload('public'), await upload('public')]
-  const path = `/ipfs/${original.cid}`
-  const swap = `/v3/files/public/swap/${original.cid}`
-
-  it('a gateway with the plugin serves a swapped CID from its new CID', async () => {
-    const before = await gateway.get(path)
-    assert.equal(before.headers.etag, `"${original.cid}"`)
-    assert.equal((await api.put(swap, { swap_cid: replacement.cid })).status, 200)
-    const { status, headers, text } = await gateway.get(path)
-    assert.equal(status, 200)
-    assert.notEqual(text, before.text)
-    assert.equal(headers.etag, `"${replacement.cid}"`)
-    assert.equal(headers['x-ipfs-roots'], replacement.cid)
-    assert.equal(headers['x-ipfs-path'], path)
-    assert.equal((await gateway.get(path, { 'if-none-match': `"${original.cid}"` })).status, 200)
-    assert.equal((await open.get(path)).headers.etag, `"${original.cid}"`)
-  })
-
-  it('swapped CIDs, and all CIDs that may still be swapped, are cached for a minute only', async () => {
-    const { cid } = await upload('public')
-    for (const asked of [path, `/ipfs/${cid}`]) {
-      assert.equal((await gateway.get(asked)).headers['cache-control'], 'public, max-age=60')
-    }
-    assert.equal((await open.get(path)).headers['cache-control'], `public, ${IMMUTABLE}`)
-  })
-
-  it('a swapped CID is not served once its new content is deleted', async () => {
-    await api.delete(`/v3/files/public/${replacement.id}`)
-    assertRefused(await gateway.get(path), 404, NOT_KEPT)
-  })
-
-  it('a swapped CID is served from its own content again when the swap is removed', async () => {
-    assert.equal((await api.delete(swap)).status, 200)
-    assert.equal((await gateway.get(path)).headers.etag, `"${original.cid}"`)
-  })
-
-  it('swaps on the private network are separate from public ones', async () => {
-    const [secret, other] = [await upload('private'), await upload('private')]
-    assert.equal((await api.put(`/v3/files/private/swap/${secret.cid}`, { swap_cid: other.cid })).status, 200)
-    const signed = await link(`/files/${secret.cid}`, { host: gateway.host })
-    assert.equal((await gateway.get(signed)).headers.etag, `"${other.cid}"`)
-  })
-})
-
-describe('a file with an expiry', () => {
-  it('an expired file is not served, even before a worker removes it', async () => {
-    const { id, cid } = await upload('public')
-    assert.equal((await open.get(`/ipfs/${cid}`)).status, 200)
-    await context.sql(`UPDATE file SET expires_at = now() WHERE id = $1`, [id])
-    assertRefused(await open.get(`/ipfs/${cid}`), 404, NOT_KEPT)
   })
 })
 

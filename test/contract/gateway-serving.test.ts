@@ -332,14 +332,6 @@ describe('content that the workspace does not keep', () => {
     const theirs = await openGateway(context, other)
     assertRefused(await theirs.get(TEXT), 404, 'cid: not kept here')
   })
-
-  it('content is no longer served once its file is deleted', async () => {
-    const cid = await node.file(randomBytes(100))
-    const { record } = await workspace.api.pin({ cid: `${cid}`, host_nodes: [node.multiaddr] }, { wait: 120 })
-    assert.equal((await gateway.get(`/ipfs/${cid}`)).status, 200)
-    await workspace.api.delete(`/v3/files/public/${record.id}`)
-    assertRefused(await gateway.get(`/ipfs/${cid}`), 404, 'cid: not kept here')
-  })
 })
 
 describe('downloads', () => {

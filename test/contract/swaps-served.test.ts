@@ -51,8 +51,11 @@ describe('a swapped CID', () => {
     const before = await swapping.get(`/ipfs/${a.cid}`)
     await swap(a.cid, b.cid)
     const { headers } = await swapping.get(`/ipfs/${a.cid}`)
-    assert.equal(headers.etag, `"${b.cid}"`)
-    assert.doesNotMatch(headers['cache-control'] ?? '', /immutable/)
+    assert.deepEqual([headers.etag, headers['x-ipfs-roots']], [`"${b.cid}"`, `${b.cid}`])
+    for (const asked of [a, await newFile()]) {
+      const answer = await swapping.get(`/ipfs/${asked.cid}`)
+      assert.equal(answer.headers['cache-control'], 'public, max-age=60')
+    }
     const again = await swapping.get(`/ipfs/${a.cid}`, { 'if-none-match': before.headers.etag ?? '' })
     assert.deepEqual([again.status, again.text], [200, b.text])
   })

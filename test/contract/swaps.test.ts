@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { base58btc } from 'multiformats/bases/base58'
 import type { CID } from 'multiformats/cid'
-import { PinataSDK } from 'pinata'
 import { assertError, type Client } from '../support/client.ts'
 import { inlineCid, missingCid, openContext, type Workspace } from './context.ts'
 
@@ -282,21 +281,5 @@ describe('the older path', () => {
     assert.deepEqual(await mapped(a), [`${b}`])
     assert.equal((await api.delete(path)).status, 200)
     assert.equal((await api.get(path, { domain })).body.data[0].mappedCid, null)
-  })
-})
-
-describe('the npm SDK', () => {
-  const sdk = new PinataSDK({
-    ...(api.key !== undefined && { pinataJwt: api.key }),
-    endpointUrl: `${url}/v3`,
-  })
-  it('the npm SDK swaps, reads the history, and removes the swap', async () => {
-    const [a, b] = [`${await newFile()}`, `${await newFile()}`]
-    const swapped = await sdk.files.public.addSwap({ cid: a, swapCid: b })
-    assert.equal(swapped.mapped_cid, b)
-    assert.deepEqual(await sdk.files.public.getSwapHistory({ cid: a, domain: host }), [swapped])
-    assert.equal(await sdk.files.public.deleteSwap(a), 'OK')
-    await assert.rejects(sdk.files.public.deleteSwap(a), { message: NOT_PINNED })
-    await assert.rejects(sdk.files.public.getSwapHistory({ cid: b, domain: host }), { message: NO_HISTORY })
   })
 })

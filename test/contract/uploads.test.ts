@@ -149,35 +149,6 @@ describe('an upload', () => {
   })
 })
 
-describe('the MIME type', () => {
-  const PNG = Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
-    'base64',
-  )
-  const binary = Buffer.from([0, 159, 146, 150])
-  const table: [what: string, content: string | Buffer, declared: string | undefined, expected: string][] = [
-    ['recognized bytes', PNG, 'text/html', 'image/png'],
-    ['HTML', '<!doctype html>', 'text/html', 'text/html'],
-    ['CSS', 'a{}', 'text/css; charset=utf-8', 'text/css'],
-    ['JSON', '{}', 'Application/JSON', 'application/json'],
-    ['SVG', '<svg/>', 'image/svg+xml', 'image/svg+xml'],
-    ['SVG with a prolog', '<?xml version="1.0"?><svg/>', 'image/svg+xml', 'image/svg+xml'],
-    ['other XML without a declared type', '<?xml version="1.0"?><a/>', undefined, 'application/xml'],
-    ['text that claims to be an image', 'not a picture', 'image/png', 'text/plain'],
-    ['text that claims to be a program', 'text', 'application/wasm', 'text/plain'],
-    ['unknown bytes', binary, undefined, 'application/octet-stream'],
-    ['unknown bytes that claim to be an image', binary, 'image/png', 'application/octet-stream'],
-    ['unknown bytes with a custom type', binary, 'application/x-own', 'application/x-own'],
-    ['nonsense', binary, 'no type at all', 'application/octet-stream'],
-  ]
-  for (const [what, content, declared, expected] of table) {
-    it(`the MIME type of ${what} is ${expected}`, async () => {
-      const own = await workspace()
-      assert.equal((await upload(own.api, file(content, 'f', declared))).mime_type, expected)
-    })
-  }
-})
-
 describe('repeated content', () => {
   it('the same content is one file in a workspace, and a second upload changes nothing', async () => {
     const text = unique()

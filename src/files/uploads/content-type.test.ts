@@ -3,6 +3,21 @@ import { describe, it } from 'node:test'
 import { contentType, isAllowedType } from './content-type.ts'
 
 describe('contentType', () => {
+  it('contentType takes a claimed type where the bytes allow it', () => {
+    const [text, bytes] = ['text/plain', 'application/octet-stream']
+    for (const [sniffed, claim, expected] of [
+      [text, 'text/html', 'text/html'],
+      [text, 'text/css; charset=utf-8', 'text/css'],
+      [text, 'Application/JSON', 'application/json'],
+      [text, 'image/svg+xml', 'image/svg+xml'],
+      ['application/xml', 'image/svg+xml', 'image/svg+xml'],
+      [text, 'image/png', text],
+      [text, 'application/wasm', text],
+      [bytes, 'image/png', bytes],
+      [bytes, 'application/x-own', 'application/x-own'],
+    ] as const)
+      assert.equal(contentType(sniffed, claim), expected, claim)
+  })
   it('contentType never overrides a folder or a detected type', () => {
     for (const sniffed of ['directory', 'image/png', 'application/pdf', 'video/mp4']) {
       for (const claim of ['text/html', 'application/x-own', 'image/svg+xml', 'directory', '', 'a/b; c=d'])

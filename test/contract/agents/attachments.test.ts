@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { AGENT_ONLY, insertAgent, type RowAgent } from './rows.ts'
+import { insertAgent, type RowAgent } from './rows.ts'
 
 const SECRETS = '/v0/secrets'
 const NEXT_RESTART = 'The agent gets them with its next restart'
@@ -73,20 +73,6 @@ describe('attaching secrets', () => {
     assert.equal((await attach(agent, ...ids.slice(0, 50))).status, 200)
     const reply = await attach(agent, ids[50] ?? '')
     assertError(reply, 400, 'secretIds: an agent can have at most 50 secrets')
-  })
-  it('only keys attach secrets, but an agent may detach its own', async () => {
-    const agent = await insertAgent(context, own)
-    const stranger = await insertAgent(context, own)
-    const id = await create()
-    assertError(
-      await stranger.gateway.post(`${agent.path}/secrets`, { secretIds: [id] }),
-      401,
-      'Invalid, expired or revoked API key',
-    )
-    assertError(await agent.gateway.post(`${agent.path}/secrets`, { secretIds: [id] }), 403, AGENT_ONLY)
-    assert.equal((await attach(agent, id)).status, 200)
-    assert.equal((await agent.gateway.delete(`${agent.path}/secrets/${id}`)).status, 200)
-    assertError(await agent.gateway.get(SECRETS), 403, AGENT_ONLY)
   })
 })
 

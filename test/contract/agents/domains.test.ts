@@ -20,7 +20,6 @@ const unique = () => randomBytes(6).toString('hex')
 const subdomain = () => `s${unique()}`
 const customDomain = () => `${unique()}.example.test`
 const PORT = { targetPort: 3000 }
-const NO_ID = '00000000-0000-0000-0000-000000000001'
 const isAnswered = ({ status }: Reply) => status !== 503
 
 /** An agent that is only a row, and its domains. */
@@ -317,29 +316,5 @@ describe('existing domains', () => {
     assert.deepEqual([status, body], [200, { success: true, message: 'Domain deleted' }])
     assertError(await agent.remove(id), 404, 'The agent has no such domain')
     assert.deepEqual(await agent.list(), [])
-  })
-  it('a domain returns 404 if it is not on this agent', async () => {
-    const [agent, sibling] = await Promise.all([newAgent(), newAgent()])
-    const { id } = (await sibling.add({ subdomain: subdomain() })).body.domain
-    for (const foreign of [id, NO_ID, 'none'])
-      for (const reply of [
-        await agent.change(foreign, { targetPort: 4000 }),
-        await agent.remove(foreign),
-        await agent.verify(foreign),
-      ])
-        assertError(reply, 404, 'The agent has no such domain')
-    assert.equal((await sibling.list()).length, 1)
-  })
-})
-
-describe('access to domains', () => {
-  it('an agent manages its own domains with its gateway token', async () => {
-    const agent = await newAgent()
-    const { status, body } = await agent.gateway.post(`${agent.path}/domains`, {
-      subdomain: subdomain(),
-      ...PORT,
-    })
-    assert.equal(status, 200)
-    assert.equal((await agent.gateway.delete(`${agent.path}/domains/${body.domain.id}`)).status, 200)
   })
 })

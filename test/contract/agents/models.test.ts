@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { openContext } from '../context.ts'
-import { insertAgent } from './rows.ts'
 
 const context = await openContext()
 const own = await context.workspace()
@@ -22,13 +21,6 @@ describe('models of new agents', () => {
       assert.ok(['ollama', 'lm-studio', 'llama.cpp'].includes(server), server)
       assert.ok(models.length > 0)
     }
-  })
-  it('models are for keys that may read agents, and not for the agents', async () => {
-    const keyed = await own.keyed('org:files:read')
-    assertError(await keyed.get(MODELS), 403, 'Missing scope: org:agents:read')
-    assertError(await context.anonymous.get(MODELS), 401, /^Missing Authorization header/)
-    const { gateway } = await insertAgent(context, own)
-    assertError(await gateway.get(MODELS), 403, "An agent's token is good for that agent only")
   })
   it('a new agent takes a local model by its server and name, and no address', async () => {
     for (const [localModel, message] of [

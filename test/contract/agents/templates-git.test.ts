@@ -86,22 +86,6 @@ describe('templates from a repository', () => {
     assertError(await api.post(TEMPLATES, { gitUrl, path }), 400, 'path: the repository has no such folder')
     assert.equal((await validate({ gitUrl })).body.commitSha, main)
   })
-  it('a template from a repository is refused with the path of each error', async () => {
-    const routes = [{ port: 80, path: '/' }]
-    const { gitUrl } = await repository({ 'manifest.json': manifest({ routes }), lib: { link: '/etc' } })
-    const reply = await api.post(TEMPLATES, { gitUrl })
-    assertError(reply, 400, /^Validation failed: routes\[0\]\.port out of range/)
-    assert.match(
-      reply.headers.get('error-detail') ?? '',
-      /README\.md is missing; workspace\/ is missing; lib: is a link that leads out of the template$/,
-    )
-    const { gitUrl: bare } = await repository({ 'README.md': '#', 'workspace/a': 'a' })
-    assertError(
-      await api.post(TEMPLATES, { gitUrl: bare }),
-      400,
-      'Validation failed: manifest.json is missing',
-    )
-  })
   it('a refused template from a repository keeps nothing', async () => {
     const taken = (await make()).slug
     const { gitUrl } = await repository()
@@ -115,16 +99,6 @@ describe('templates from a repository', () => {
     await until('its content is released', async () => !(await isPinned(cid, 'private')), 60_000)
     assertError(await api.post(TEMPLATES, { gitUrl, slugOverride: taken }), 409, 'slug: is taken')
     await until('its content is released', async () => !(await isPinned(cid, 'private')), 60_000)
-  })
-  it('a template from a repository returns 400 for a missing repository or branch', async () => {
-    const none = `${url}/${randomUUID()}.git`
-    const noRepository = 'gitUrl: there is no public repository'
-    assertError(await api.post(TEMPLATES, { gitUrl: none }), 400, noRepository)
-    for (const path of ['branches', 'refs'])
-      assertError(await api.post(`${TEMPLATES}/${path}`, { gitUrl: none }), 400, noRepository)
-    const { gitUrl } = await repository()
-    const noBranch = 'branch: the repository has no such branch, tag or commit'
-    assertError(await api.post(TEMPLATES, { gitUrl, branch: 'none' }), 400, noBranch)
   })
 })
 

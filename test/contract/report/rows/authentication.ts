@@ -21,8 +21,7 @@ export const authentication: Section[] = [
       ],
       [
         'pin by CID needs `org:files:write`',
-        'auth > scopes > a key with org:files:read gets 200 on a read and 403 on a write',
-        'auth > scopes > a key with org:files:write gets 200 on a read and 200 on a write',
+        'who-may > access by credential > the access table matches docs/security.md',
         'auth > the order of checks > the scope is checked after the key',
       ],
       [
@@ -68,8 +67,7 @@ export const authentication: Section[] = [
       ],
       [
         'a caller without permission in the workspace gets 403',
-        'auth > roles > a viewer may read, and gets 403 on every write',
-        'agents/access > agent routes > agent routes return 403 for keys and users without permission, and change nothing',
+        'who-may > access by credential > the access table matches docs/security.md',
       ],
       [
         'a paid feature returns 403 on the free plan',

@@ -9,7 +9,7 @@ const pinByCid: Row[] = [
   [
     'it needs the scope `org:files:write`',
     'auth > the order of checks > the scope is checked after the key',
-    'auth > scopes > a key with org:files:write gets 200 on a read and 200 on a write',
+    'who-may > access by credential > the access table matches docs/security.md',
   ],
   [
     '`cid` is required',
@@ -21,7 +21,7 @@ const pinByCid: Row[] = [
     '`name` is an optional string',
     PIN,
     LEAST,
-    'pin-by-cid > the name of a pin > the name of a pin may not be 5',
+    'malformed > a malformed request > a malformed request returns 400 with a message that names the field, on every route',
   ],
   [
     '`group_id` is optional',
@@ -33,7 +33,7 @@ const pinByCid: Row[] = [
     '`keyvalues` are optional, and their values are strings',
     PIN,
     LEAST,
-    'pin-by-cid > the keyvalues of a pin > the keyvalues of a pin may not have a number',
+    'malformed > a malformed request > a malformed request returns 400 with a message that names the field, on every route',
   ],
   [
     '`host_nodes` are optional node ids, as printed by `ipfs id`',

@@ -84,7 +84,7 @@ export const resources: Section[] = [
       [
         'the id of a custom domain in paths',
         'agents/domains > existing domains > the port and protection of a domain can be changed, but not its name',
-        'agents/domains > existing domains > a domain returns 404 if it is not on this agent',
+        'foreign-ids > ids > an id of another workspace, agent or network returns 404 on every route, and changes nothing',
       ],
       [
         '`channel` in paths',

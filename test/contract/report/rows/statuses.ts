@@ -119,8 +119,7 @@ const forbidden: Row[] = [
   ],
   [
     'no permission in the workspace',
-    'auth > roles > a viewer may read, and gets 403 on every write',
-    'agents/access > agent routes > agent routes return 403 for keys and users without permission, and change nothing',
+    'who-may > access by credential > the access table matches docs/security.md',
   ],
 ]
 
@@ -141,7 +140,7 @@ const missing: Row[] = [
   ],
   [
     'domains: an id that the agent does not have',
-    'agents/domains > existing domains > a domain returns 404 if it is not on this agent',
+    'foreign-ids > ids > an id of another workspace, agent or network returns 404 on every route, and changes nothing',
   ],
   ['the issues endpoints', 'agents/issues > issues > issues return 404 for every account'],
 ]
