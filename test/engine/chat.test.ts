@@ -1,11 +1,10 @@
-/** Chat with the real engine through agentd, by old and new clients. */
+/** Failures of chat with the real engine through agentd. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { WebSocket } from 'ws'
 import { NO_MODEL } from '../../agentd/protocol.ts'
 import { TOKEN } from '../integration/agentd/agentd.ts'
-import { type EngineTest, GATEWAY_TOKEN, startEngine } from './engine.ts'
+import { type EngineTest, startEngine } from './engine.ts'
 
 let engine: EngineTest
 
@@ -17,88 +16,6 @@ after(() => engine.close())
 const authorization = `Bearer ${TOKEN}`
 /** A first turn on a busy machine. */
 const TURN_MS = 120_000
-
-/** A client of the gateway's WebSocket. */
-class Client {
-  readonly socket: WebSocket
-  readonly #frames: any[] = []
-  #wake = () => {}
-
-  constructor(headers = {}) {
-    const url = engine.agentd.url('/v1/gateway/').replace('http', 'ws')
-    this.socket = new WebSocket(url, { headers: { authorization, ...headers } })
-    this.socket.on('message', (data) => {
-      this.#frames.push(JSON.parse(String(data)))
-      this.#wake()
-    })
-  }
-
-  /** The next matching frame; earlier frames are dropped. */
-  async next(fits: (frame: any) => boolean): Promise<any> {
-    const late = setTimeout(() => this.socket.terminate(), TURN_MS)
-    try {
-      for (;;) {
-        const frame = this.#frames.shift()
-        if (frame && fits(frame)) return frame
-        if (frame) continue
-        assert.ok(this.socket.readyState <= WebSocket.OPEN, 'the connection is closed')
-        const closed = () => this.#wake()
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve
-          this.socket.once('close', closed)
-        })
-        this.socket.off('close', closed)
-      }
-    } finally {
-      clearTimeout(late)
-    }
-  }
-
-  async request(method: string, params: object): Promise<any> {
-    const id = `${method}-1`
-    this.socket.send(JSON.stringify({ type: 'req', id, method, params }))
-    return await this.next((frame) => frame.type === 'res' && frame.id === id)
-  }
-
-  /** Answers the challenge. */
-  async connect(params: (nonce: string, ts: number) => object): Promise<any> {
-    const { payload } = await this.next(({ event }) => event === 'connect.challenge')
-    return await this.request('connect', params(payload.nonce, payload.ts))
-  }
-}
-
-const cli = {
-  client: { id: 'cli', version: '1.0.0', platform: 'linux', mode: 'cli' },
-  role: 'operator',
-  scopes: ['operator.read', 'operator.write'],
-  caps: [],
-  commands: [],
-  permissions: {},
-}
-
-test('clients of protocol 3 and 4 chat from any page and with any token', async () => {
-  const clients = [
-    { minProtocol: 3, maxProtocol: 3, auth: { token: 'a token of ours' } },
-    { minProtocol: 4, maxProtocol: 4, auth: { token: GATEWAY_TOKEN } },
-    { minProtocol: 3, maxProtocol: 3, client: { ...cli.client, id: 'webchat-ui', mode: 'webchat' } },
-    { minProtocol: 3, maxProtocol: 4, client: { ...cli.client, id: 'some-tool', mode: 'cli' } },
-  ]
-  for (const [i, params] of clients.entries()) {
-    const client = new Client({ origin: 'https://agents.example', 'x-forwarded-for': '203.0.113.7' })
-    const hello = await client.connect(() => ({ ...cli, ...params }))
-    assert.ok(hello.ok, JSON.stringify(hello))
-    assert.deepEqual(hello.payload.auth.scopes, cli.scopes)
-    const sessionKey = `agent:main:test-${i}`
-    const message = `hello ${i}`
-    const sent = await client.request('chat.send', { sessionKey, message, idempotencyKey: `key-${i}` })
-    assert.deepEqual(sent.payload, { runId: `key-${i}`, status: 'started' })
-    const { payload } = await client.next(
-      ({ event, payload }) => event === 'chat' && payload.runId === `key-${i}` && payload.state === 'final',
-    )
-    assert.match(payload.message.content[0].text, new RegExp(`^pong: .*${message}`, 's'))
-    client.socket.close()
-  }
-})
 
 async function post(path: string, json: object): Promise<Response> {
   return await fetch(engine.agentd.url(`/v1/gateway${path}`), {

@@ -43,13 +43,6 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.match(String(file_manifest), /^\d+ README\.md$/m)
     assert.equal(await head(), row.commit_sha)
   })
-  it("an unchanged agent's workspace gets no new snapshot, only a new sync time", async () => {
-    const { synced_at: before } = await subject.row()
-    const result = await subject.succeed('agent.sync')
-    assert.deepEqual([result.isNew, result.changeSummary], [false, null])
-    assert.equal((await subject.history()).length, 1)
-    assert.ok(Number((await subject.row()).synced_at) > Number(before))
-  })
   it('a sync lists the files that it left out, with the reasons [report: secrets in snapshots]', async () => {
     await subject.exec(
       'cd workspace && echo x > id_rsa && echo x > secretsanta.md && mkdir build && echo x > build/y && echo x > a.log',
@@ -159,12 +152,6 @@ describe('a workspace', { timeout: 600_000 }, () => {
     assert.equal(await head(), target.commit_sha)
     assert.equal(await subject.exec('git status --porcelain'), '')
     assert.equal(await subject.exec('git fsck --no-progress 2>&1 || true'), '')
-  })
-  it("an agent's workspace cannot be reset to a snapshot outside its history", async () => {
-    const { state, error, error_code } = await subject.run('agent.reset', {
-      snapshotCid: 'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi',
-    })
-    assert.deepEqual([state, error, error_code], ['failed', 'Snapshot not found', 'snapshot_not_found'])
   })
   it("an agent's workspace is saved once after a push, and a repeat returns the same result", async () => {
     const pushed = await head()
