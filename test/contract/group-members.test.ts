@@ -10,11 +10,13 @@ const NO_FILE = 'There is no such file'
 
 const { workspace } = await openContext()
 const { api } = await workspace()
+const stranger = await workspace()
 const createGroup = async (network: Network, client = api): Promise<string> =>
   (await client.post(`/v3/groups/${network}`, { name: 'group' })).body.data.id
 const member = (network: Network, group: string, file: string) => `/v3/groups/${network}/${group}/ids/${file}`
 
 for (const network of NETWORKS) {
+  const elsewhere = network === 'public' ? 'private' : 'public'
   let stored = 0
   const createFile = async (client = api): Promise<string> =>
     (await store(client, network, `${network} member ${stored++}`)).id
@@ -72,12 +74,15 @@ for (const network of NETWORKS) {
 
   describe(`membership of ${network} groups`, async () => {
     const group = await createGroup(network)
-    it(`adding a ${network} file returns 404 with a deleted file, or a pin request`, async () => {
-      const deleted = await createFile()
+    it(`adding a ${network} file returns 404 with a group or file from elsewhere`, async () => {
+      const [file, deleted] = [await createFile(), await createFile()]
       await api.delete(`/v3/files/${network}/${deleted}`)
       const { record } = await api.pin({ cid: `${await missingCid()}` })
-      for (const id of [deleted, record.id])
-        for (const change of [add, remove]) assertError(await change(group, id), 404, NO_FILE)
+      const { id: elsewhereFile } = await store(api, elsewhere, `not for ${network}`)
+      for (const other of [deleted, record.id, elsewhereFile, await createFile(stranger.api)])
+        for (const change of [add, remove]) assertError(await change(group, other), 404, NO_FILE)
+      for (const other of [await createGroup(elsewhere), await createGroup(network, stranger.api)])
+        for (const change of [add, remove]) assertError(await change(other, file), 404, NO_GROUP)
     })
     it(`deleting a ${network} group ends its memberships`, async () => {
       const [doomed, member] = [await createGroup(network), await createFile()]

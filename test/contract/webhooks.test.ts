@@ -15,6 +15,7 @@ const context = await openContext()
 const { env, sql, workspace } = context
 const PATH = '/v0/webhooks'
 const NONE = 'There is no such webhook'
+const NO_DELIVERY = 'There is no such delivery'
 // No name below `.invalid` exists (RFC 6761).
 const URL_OF_NOBODY = 'https://hooks.invalid/berth?from=1'
 const MADE = { url: URL_OF_NOBODY, events: ['webhook.disabled'] }
@@ -228,6 +229,15 @@ describe('deliveries of a webhook', () => {
     assert.deepEqual([body.data.id, body.data.state, body.data.attempts], [failed, 'pending', 0])
     const refused = await api.post(`${deliveries}/${waiting}/redeliver`, {})
     assertError(refused, 409, 'The delivery is under way')
+  })
+  it('an unknown delivery, or one of another webhook, returns 404', async () => {
+    const [own, other] = [await openDelivered(null), await openDelivered(null)]
+    for (const id of [other.ids[0], randomUUID(), 'x']) {
+      assertError(await own.api.get(`${own.deliveries}/${id}`), 404, NO_DELIVERY)
+      assertError(await own.api.post(`${own.deliveries}/${id}/redeliver`, {}), 404, NO_DELIVERY)
+    }
+    const { deliveries } = (await other.api.get(other.deliveries)).body.data
+    assert.deepEqual([deliveries[0].state, deliveries.length], ['delivered', 1])
   })
 })
 
