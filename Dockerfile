@@ -35,6 +35,6 @@ COPY . .
 USER node
 # Compile the program, so that no process strips its types at startup and keeps the type stripper in memory.
 ENV NODE_COMPILE_CACHE=/var/cache/berth
-RUN node src/main.ts compile image && node bin/berth.mjs --version
+RUN node src/main.ts compile image && node bin/berth.mjs keys --help
 EXPOSE 3000
 CMD ["node", "--max-semi-space-size=8", "src/main.ts", "web"]

@@ -8,5 +8,5 @@ import { pathToFileURL } from 'node:url'
 
 const cwd = join(import.meta.dirname, '..')
 
-for (const path of globSync('{src,workers,agentd}/**/*.test.ts', { cwd }).sort())
+for (const path of globSync('{src,workers,agentd,clients}/**/*.test.ts', { cwd }).sort())
   await import(pathToFileURL(join(cwd, path)).href)

@@ -33,7 +33,7 @@ const { full } = load('acorn-walk')
 
 /** Where each expression occurs. */
 const places = new Map<string, string[]>()
-for (const file of globSync('{src,workers,agentd}/**/*.ts')) {
+for (const file of globSync('{src,workers,agentd,clients}/**/*.ts')) {
   if (/\.test\.ts$|\/generated\//.test(file)) continue
   const code = stripTypeScriptTypes(readFileSync(file, 'utf8'))
   full(parse(code, { ecmaVersion: 'latest', sourceType: 'module', locations: true }), ({ regex, loc }) => {

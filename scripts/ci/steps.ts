@@ -28,6 +28,7 @@ export const ALWAYS: Step[][] = [
   [
     { name: 'check', run: 'npm run check' },
     { name: 'unused code', run: 'npm run unused' },
+    { name: 'bundle of the command line', run: 'npm run build:cli -- --check' },
     { name: 'regular expressions', run: 'npm run regexes' },
     { name: 'audit of the tree', run: '.ci/tree' },
   ],

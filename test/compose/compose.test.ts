@@ -96,7 +96,7 @@ describe('a stack in a clean clone', () => {
     const told = ['node', `--import=data:text/javascript,${encodeURIComponent(tell)}`]
     for (const program of [
       ['src/main.ts', 'compile', 'image'],
-      ['bin/berth.mjs', '--version'],
+      ['bin/berth.mjs', 'keys', '--help'],
     ]) {
       const modules = await stack.compose('exec', '-T', 'web', ...told, ...program)
       assert.match(modules, /NativeModule/)

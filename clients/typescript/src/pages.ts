@@ -6,19 +6,19 @@ type Item<Body> = Body extends { data: infer Data } ? Lists<Data>[number] : List
 
 /**
  * All items of a list. Pages are read as they are needed.
- * @param read reads one page: pass the token on as `pageToken`, undefined for the first page.
+ * @param read reads one page; `page` is part of its query.
  */
 export async function* allItems<Body>(
-  read: (pageToken: string | undefined) => Promise<Result<Body>>,
+  read: (page: { pageToken?: string }) => Promise<Result<Body>>,
 ): AsyncGenerator<Item<Body>> {
-  for (let pageToken: string | undefined; ; ) {
-    const result = await read(pageToken)
+  for (let page: { pageToken?: string } = {}; ; ) {
+    const result = await read(page)
     const body = (await unwrap(result)) as Record<string, unknown>
-    const page = (body.data ?? body) as Record<string, unknown>
-    const items = Object.values(page).find(Array.isArray) as Item<Body>[] | undefined
+    const list = (body.data ?? body) as Record<string, unknown>
+    const items = Object.values(list).find(Array.isArray) as Item<Body>[] | undefined
     yield* items ?? []
-    const next = page.next_page_token ?? result.response.headers.get('next-page-token')
+    const next = list.next_page_token ?? result.response.headers.get('next-page-token')
     if (!next) return
-    pageToken = String(next)
+    page = { pageToken: String(next) }
   }
 }

@@ -34,7 +34,7 @@ export async function send(request: Request, { retries, fetch }: SendOptions): P
 const isRepeatable = ({ method, headers }: Request): boolean =>
   method === 'GET' || method === 'HEAD' || headers.has('idempotency-key')
 
-/** What `Retry-After` asks for. Berth sends seconds, a proxy may send a date. */
+/** The wait that `Retry-After` asks for. Berth sends seconds, a proxy may send a date. */
 function retryAfterMs({ headers }: Response): number | undefined {
   const text = headers.get('retry-after')
   if (text === null) return undefined

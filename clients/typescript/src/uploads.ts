@@ -5,10 +5,10 @@ import { pause } from './retries.ts'
 import type { paths } from './schema.ts'
 
 export type UploadedFile = paths['/v3/files']['post']['responses'][200]['content']['application/json']['data']
-type StoredFile =
-  paths['/v3/files/{network}/{id}']['get']['responses'][200]['content']['application/json']['data']
+/** The part of the record that a resumable upload also returns, whose key may not be allowed to read. */
+type Stored = Pick<UploadedFile, 'id' | 'cid' | 'name' | 'size' | 'network'>
 
-/** Files above this size are sent in pieces. */
+/** Larger files are resumable uploads. */
 const FORM_BYTES = 16 * 1024 * 1024
 const PIECE_BYTES = 8 * 1024 * 1024
 const TUS = { 'tus-resumable': '1.0.0' }
@@ -28,8 +28,8 @@ export interface UploadOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Uploads a file or a `Blob`; above 16 MiB in pieces. */
-export async function upload(berth: Berth, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
+/** Uploads a file or a `Blob`. Above 16 MiB, a lost connection does not start over. */
+export async function upload(berth: Berth, content: Blob, options: UploadOptions = {}): Promise<Stored> {
   if (content.size > FORM_BYTES) return uploadInPieces(berth, content, options)
   options.onProgress?.(0, content.size)
   const file = await sendForm(berth, [[options.name ?? nameOf(content), content]], options)
@@ -73,18 +73,19 @@ async function sendForm(
   return (body as { data: UploadedFile }).data
 }
 
-/** Uploads in pieces, each of which is sent again after a failure, from where Berth has the bytes. */
+/** Uploads piece by piece. After a failure it continues from where Berth has the bytes. */
 async function uploadInPieces(
   berth: Berth,
   content: Blob,
   { name, network = 'private', groupId, keyvalues, onProgress, signal }: UploadOptions,
-): Promise<StoredFile> {
+): Promise<Stored> {
+  const filename = name ?? nameOf(content)
   const { response, error } = await berth.POST('/v3/files', {
     headers: {
       ...TUS,
       'upload-length': `${content.size}`,
       'upload-metadata': encodeMetadata({
-        filename: name ?? nameOf(content),
+        filename,
         filetype: content.type,
         network,
         group_id: groupId,
@@ -96,6 +97,7 @@ async function uploadInPieces(
   if (response.status !== 201) throw errorOf(response, error)
   const [id = '', token = ''] = (response.headers.get('location') ?? '').split('/').slice(-2)
   const params = { path: { id, token } }
+  let cid: string | null = null
   for (let offset = 0, failures = 0; offset < content.size; ) {
     onProgress?.(offset, content.size)
     try {
@@ -113,6 +115,7 @@ async function uploadInPieces(
       } as never)
       if (sent.response.status !== 204) throw errorOf(sent.response, sent.error)
       offset = Number(sent.response.headers.get('upload-offset'))
+      cid = sent.response.headers.get('upload-cid')
       failures = 0
     } catch (failure) {
       if (signal?.aborted || !isRetried(failure) || ++failures >= TRIES) throw failure
@@ -120,11 +123,13 @@ async function uploadInPieces(
       const asked = await berth
         .HEAD('/v3/files/tus/{id}/{token}', { params, headers: TUS } as never)
         .catch(() => undefined)
-      if (asked?.response.ok) offset = Number(asked.response.headers.get('upload-offset'))
+      if (!asked?.response.ok) continue
+      offset = Number(asked.response.headers.get('upload-offset'))
+      cid = asked.response.headers.get('upload-cid')
     }
   }
   onProgress?.(content.size, content.size)
-  return (await unwrap(berth.GET('/v3/files/{network}/{id}', { params: { path: { network, id } } }))).data
+  return { id, cid: cid ?? '', name: filename, size: content.size, network }
 }
 
 /** `fetch` rejects with another error if the connection was lost. */

@@ -1,0 +1,72 @@
+/** `berth agents …` on a running agent, as a user runs it elsewhere. */
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { berthOf, runBundle } from '../../support/command-line.ts'
+import { useFolder } from '../../support/folder.ts'
+import { openContext } from '../context.ts'
+import { sharedAgent } from './context.ts'
+
+const context = await openContext()
+const { agentId, record } = await sharedAgent(context)
+const dir = await useFolder('berth-command-line-')
+const env = { BERTH_URL: context.url, BERTH_KEY: String(context.shared.key), XDG_CONFIG_HOME: dir }
+const berth = (...args: string[]) => berthOf({ env, cwd: dir }, ...args)
+
+describe('berth agents', () => {
+  it('an agent is named by its name or id, and its token is not printed', async () => {
+    const listed = await berth('agents', 'ls', '--json')
+    assert.match(listed, new RegExp(agentId))
+    assert.match(await berth('agents', 'show', record.name), new RegExp(`^id +${agentId}$`, 'm'))
+    assert.ok(!listed.includes(record.gatewayToken))
+  })
+  it('berth agents exec passes on output, words and the exit code', async () => {
+    const said = await runBundle(['agents', 'exec', agentId, 'echo out; echo err >&2; exit 3'], { env })
+    assert.deepEqual(said, { code: 3, stdout: 'out\n', stderr: 'err\n' })
+    assert.equal(
+      await berth('agents', 'exec', agentId, 'printf', '%s|', "it's", '$HOME', '-n'),
+      "it's|$HOME|-n|",
+    )
+  })
+  it('berth agents chat prints the reply, and --json its parts', async () => {
+    assert.equal(await berth('agents', 'chat', agentId, 'Hello'), 'pong: Hello')
+    const stdin = 'run: echo from a tool'
+    const reply = JSON.parse(await berthOf({ env, stdin }, 'agents', 'chat', agentId, '--json'))
+    assert.match(reply.reply, /^ran: from a tool/)
+    assert.deepEqual([reply.state, reply.toolCalls], ['done', ['exec']])
+    const { conversationId } = reply
+    assert.equal(
+      await berth('agents', 'chat', agentId, 'again', '--conversation', conversationId),
+      'pong: again',
+    )
+  })
+  it('files of an agent are written, listed, read and deleted', async () => {
+    await writeFile(join(dir, 'in.txt'), 'for the agent')
+    await berth('agents', 'files', 'put', agentId, 'in.txt', 'workspace/cli.txt')
+    assert.match(await berth('agents', 'files', 'ls', agentId, 'workspace'), /^cli\.txt +13 B/m)
+    assert.equal(await berth('agents', 'files', 'get', agentId, 'workspace/cli.txt', '-'), 'for the agent')
+    assert.match(await berth('agents', 'files', 'rm', agentId, 'workspace/cli.txt'), /^deleted /)
+  })
+  it('tasks of an agent are added, listed and deleted', async () => {
+    const [id = ''] = (
+      await berth('agents', 'tasks', 'add', agentId, 'Morning', 'Sum up', '--cron', '0 9 * * *')
+    ).split(' ')
+    assert.match(
+      await berth('agents', 'tasks', 'ls', agentId),
+      new RegExp(`^${id} +Morning +0 9 \\* \\* \\*`, 'm'),
+    )
+    assert.equal(await berth('agents', 'tasks', 'rm', agentId, id), `deleted ${id}`)
+  })
+  it('the log of an agent is printed and followed until Ctrl-C', async () => {
+    const lines = (await berth('agents', 'logs', agentId, '-n', '2')).split('\n')
+    assert.equal(lines.length, 2)
+    const stopping = new AbortController()
+    const following = runBundle(['agents', 'logs', agentId, '-f', '--json'], { env, signal: stopping.signal })
+    await berth('agents', 'chat', agentId, 'Hello')
+    stopping.abort()
+    const { stdout, stderr } = await following
+    assert.equal(stderr, '')
+    assert.equal(typeof JSON.parse(stdout.split('\n')[0] ?? '').message, 'string')
+  })
+})
