@@ -1025,7 +1025,7 @@ export const texts = {
     title: 'Secrets',
     here: 'Attached to this agent',
     others: 'Other workspace secrets',
-    hint: 'Each secret is an environment variable of the agent, stored encrypted and never shown again. Keys of model providers stay outside its sandbox.',
+    hint: 'Each secret is an environment variable of the agent, stored encrypted and never shown again. Secrets with hosts, and keys of model providers, stay outside its sandbox.',
     stale: 'Changes here reach the agent with its next restart.',
     empty: 'The workspace has no secrets yet',
     emptyHint:
@@ -1047,6 +1047,33 @@ export const texts = {
       secret: 'Secret: its value is never shown again',
       variable: 'Variable: everybody in the workspace can see its value',
     },
+    access: {
+      agent: 'Readable by the agent',
+      agents: 'Readable by agents',
+      process: 'Readable by the agent, which runs as a process',
+      stale: 'Readable by the agent until a restart',
+      proxy: 'Inserted at the egress proxy',
+      gateway: 'Inserted by the model gateway',
+    },
+    goesTo: (hosts: string[]) => `to ${hosts.join(', ')}`,
+    travels: {
+      bearer: 'as bearer token',
+      basic: 'as user or password',
+      header: (name: string) => `in the header ${name}`,
+      query: (name: string) => `as the parameter ${name}`,
+    },
+    hosts: 'Hosts (optional)',
+    hostsHint:
+      'Only these hosts get the value, by HTTPS. The agent has a placeholder, which the egress proxy replaces. Without hosts, every program in the agent can read the value.',
+    hostsExample: 'api.example.com\n*.example.org',
+    via: 'How programs send it',
+    vias: {
+      bearer: 'Authorization: Bearer …',
+      basic: 'User or password (Authorization: Basic)',
+      header: 'Another header',
+      query: 'A query parameter',
+    },
+    viaName: { header: 'Name of the header', query: 'Name of the parameter' },
     changed: (when: string) => `changed ${when}`,
     notSynced: 'from the next restart',
     alsoIn: (agents: string[]) => `also in ${agents.join(', ')}`,
@@ -1057,7 +1084,12 @@ export const texts = {
     rotateHint: (agents: number) =>
       agents === 0
         ? 'The old value is lost for good.'
-        : `${count(agents, 'agent has', 'agents have')} it, and get the new value with the next restart. The old value is lost for good.`,
+        : `${count(agents, 'agent has', 'agents have')} it. The new value reaches them with the next restart, and the old one is lost for good.`,
+    change: 'New value or hosts',
+    changeHint:
+      'Hosts change only together with the value, so that nobody redirects a secret that they do not know. A value of the same form is used within a second, others with the next restart.',
+    seenHint: 'Agents may have read the current value. Make a new one at its provider first.',
+    save: 'Save',
     conflict:
       'An agent can have only one credential per provider, because its engine might use either. Detach the other one first, or leave this one out.',
     remove: 'Delete',

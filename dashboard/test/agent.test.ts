@@ -327,7 +327,7 @@ describe('an agent in the dashboard', () => {
   it('a secret’s value changes, and the secret is detached and deleted once no agent uses it', async () => {
     await choose('OPENAI_API_KEY', 'New value')
     await dialog.getByLabel('Value').fill('sk-another')
-    await inDialog('New value').click()
+    await inDialog('Save').click()
     await isGone()
     await choose('OPENAI_API_KEY', 'Delete')
     await inDialog('Delete').click()

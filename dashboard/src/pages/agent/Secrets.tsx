@@ -62,8 +62,7 @@ export function Secrets() {
                 key={secret.id}
                 agentId={agentId}
                 secret={secret}
-                isAttached
-                isSynced={attached.get(secret.id)?.synced === true}
+                attached={attached.get(secret.id)}
               />
             ))}
           </Rows>
@@ -76,7 +75,7 @@ export function Secrets() {
         >
           <Rows label={t.others}>
             {others.map((secret) => (
-              <SecretRow key={secret.id} agentId={agentId} secret={secret} isAttached={false} isSynced />
+              <SecretRow key={secret.id} agentId={agentId} secret={secret} />
             ))}
           </Rows>
         </Section>

@@ -4,26 +4,11 @@ import { api, RequestError, unwrap } from '../../../api/client.ts'
 import { FormDialog, Select, TextArea } from '../../../parts/forms.tsx'
 import { Field, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
+import { HostFields } from './HostFields.tsx'
+import { attach, type HostDraft, hostDraftOf, hostFieldsOf, NO_HOSTS, type Secret } from './secret.ts'
 
 const t = texts.secrets
 const CONFLICT = 409
-
-export interface Secret {
-  id: string
-  name: string
-  type: 'secret' | 'variable'
-  value?: string | null | undefined
-  updatedAt: string
-  agents: { agentId: string; name: string }[]
-}
-
-export const attach = (agentId: string, id: string) =>
-  unwrap(
-    api.POST('/v0/agents/{agentId}/secrets', {
-      params: { path: { agentId } },
-      body: { secretIds: [id] },
-    }),
-  )
 
 /** Why a request was refused, and what to do if two secrets conflict. */
 export function Refused({ error }: { error: Error | null }) {
@@ -41,10 +26,12 @@ export function AddSecret({ agentId, onClose }: { agentId: string; onClose: () =
   const [name, setName] = useState('')
   const [value, setValue] = useState('')
   const [type, setType] = useState<Secret['type']>('secret')
+  const [hosts, setHosts] = useState<HostDraft>(NO_HOSTS)
   /** The id of the secret once created, so that a second try only attaches it. */
   const [made, setMade] = useState<string>()
   const add = useChange(async () => {
-    const id = made ?? (await unwrap(api.POST('/v0/secrets', { body: { name, value, type } }))).secret.id
+    const body = { name, value, type, ...(type === 'secret' && hostFieldsOf(hosts)) }
+    const id = made ?? (await unwrap(api.POST('/v0/secrets', { body }))).secret.id
     setMade(id)
     await attach(agentId, id)
   }, onClose)
@@ -75,27 +62,42 @@ export function AddSecret({ agentId, onClose }: { agentId: string; onClose: () =
         <option value="secret">{t.typeHints.secret}</option>
         <option value="variable">{t.typeHints.variable}</option>
       </Select>
+      {type === 'secret' && !made && <HostFields draft={hosts} change={setHosts} />}
       {made && <p className="text-soft text-sm">{t.conflict}</p>}
     </FormDialog>
   )
 }
 
+/** Whether a secret may have hosts: not if its value is shown, or the model gateway inserts it. */
+export const mayHaveHosts = ({ type, hosts, readable }: Secret) =>
+  type === 'secret' && (hosts !== null || readable)
+
 export function ChangeValue({ secret, onClose }: { secret: Secret; onClose: () => void }) {
   const [value, setValue] = useState(secret.type === 'variable' ? (secret.value ?? '') : '')
+  const [hosts, setHosts] = useState(hostDraftOf(secret))
+  const hasHosts = mayHaveHosts(secret)
   const save = useChange(
-    () => unwrap(api.PUT('/v0/secrets/{id}', { params: { path: { id: secret.id } }, body: { value } })),
+    () =>
+      unwrap(
+        api.PUT('/v0/secrets/{id}', {
+          params: { path: { id: secret.id } },
+          body: { value, ...(hasHosts && hostFieldsOf(hosts)) },
+        }),
+      ),
     onClose,
   )
   return (
     <FormDialog
       title={t.rotateTitle(secret.name)}
-      hint={t.rotateHint(secret.agents.length)}
-      submit={t.rotate}
+      hint={secret.hosts ? t.changeHint : t.rotateHint(secret.agents.length)}
+      submit={t.save}
       saving={save}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
       <Value type={secret.type} value={value} onChange={setValue} />
+      {hasHosts && <HostFields draft={hosts} change={setHosts} />}
+      {!secret.hosts && hosts.hosts.trim() !== '' && <p className="text-sm">{t.seenHint}</p>}
     </FormDialog>
   )
 }

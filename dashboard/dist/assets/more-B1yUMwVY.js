@@ -1,1 +1,0 @@
-import{t as e}from"./texts-b30aP-bR.js";import{it as t}from"./index-CDOoVCT8.js";import{k as n}from"./me-D9Tb0AhY.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
