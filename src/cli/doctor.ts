@@ -7,7 +7,7 @@ import { loadAgentProxy } from '../agent-proxy/tunnel-client.ts'
 import { type Config, loadConfig } from '../config.ts'
 import { missingIndexes } from '../db/late-indexes.ts'
 import { type Pool, queryOne } from '../db/pool.ts'
-import { checkModelKeys, checkRuntime, checkSchema } from '../health/checks.ts'
+import { checkModelKeys, checkRuntime, checkSchema, checkSecrets } from '../health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../health/machine.ts'
 import { observeWorkers } from '../health/workers.ts'
 import { checkDisk, disksOf, formatBytes, readRoom } from '../lib/disk.ts'
@@ -100,6 +100,7 @@ async function checkDatabase(): Promise<Finding[]> {
         if (kubernetes) found.push(toFinding('Kubernetes', kubernetes, 'answers the workers'))
         if (processes) found.push(toFinding('Processes', processes, 'the workers see them'))
         found.push(toFinding('Model keys', await checkModelKeys(pool), 'outside of sandboxes'))
+        found.push(toFinding('Secrets', await checkSecrets(pool)))
         return found
       },
       { schema: 'any' },

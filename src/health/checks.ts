@@ -5,6 +5,7 @@ import { type SchemaState, schemaState } from '../db/schema-state.ts'
 import { SandboxError } from '../errors.ts'
 import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
+import { MODEL_PROVIDERS } from '../model-providers.ts'
 import { DiskHelper } from '../sandboxes/docker/disk-helper.ts'
 import type { SandboxRuntime } from '../sandboxes/port.ts'
 import { NOT_WALLED, WALLS } from '../sandboxes/walls.ts'
@@ -72,7 +73,7 @@ export async function checkSchema(pool: Pool): Promise<Finding> {
   }
 }
 
-/** How many agents {@link checkModelKeys} names. */
+/** How many agents or secrets a finding names. */
 const NAMED = 5
 
 /**
@@ -92,6 +93,25 @@ export async function checkModelKeys(pool: Pool): Promise<Finding> {
     detail: `in the sandboxes of ${names.join(', ')}${others > 0 ? ` and ${others} more` : ''}: no budget limits them`,
     advice:
       'Restart these agents: they have run since before the upgrade. Then replace the keys at their providers.',
+  }
+}
+
+/** The attached secrets that agents can read. That is no fault, but an owner may not know it. */
+export async function checkSecrets(pool: Pool): Promise<Finding> {
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT DISTINCT s.name FROM agent_secret x JOIN secret s ON s.id = x.secret_id JOIN agent a ON a.id = x.agent_id
+     WHERE a.deleted_at IS NULL AND s.type = 'secret' AND s.model_key_hash IS NULL AND s.name <> ALL ($1)
+       AND (s.hosts = '{}' OR (a.model_key_hash IS NOT NULL AND a.proxy_key_hash IS NULL)
+         OR (a.applied_secret_versions ->> s.id::text)::integer < s.brokered_version)
+     ORDER BY s.name`,
+    [MODEL_PROVIDERS.flatMap(({ secrets }) => secrets)],
+  )
+  if (rows.length === 0) return { status: 'ok', detail: 'agents can read none' }
+  const names = rows.slice(0, NAMED).map(({ name }) => name)
+  const others = rows.length - names.length
+  return {
+    status: 'ok',
+    detail: `agents can read ${names.join(', ')}${others > 0 ? ` and ${others} more` : ''}: hosts keep a secret outside of them`,
   }
 }
 

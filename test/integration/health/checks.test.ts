@@ -12,7 +12,13 @@ import { checkAgentProxy } from '../../../src/agent-proxy/checks.ts'
 import { loadAgentProxy } from '../../../src/agent-proxy/tunnel-client.ts'
 import { loadConfig } from '../../../src/config.ts'
 import { createPool } from '../../../src/db/pool.ts'
-import { checkDatabase, checkModelKeys, checkRuntime, checkSchema } from '../../../src/health/checks.ts'
+import {
+  checkDatabase,
+  checkModelKeys,
+  checkRuntime,
+  checkSchema,
+  checkSecrets,
+} from '../../../src/health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../../../src/health/machine.ts'
 import { checkDisk, judgeRoom } from '../../../src/lib/disk.ts'
 import { type Finding, Readiness } from '../../../src/lib/readiness.ts'
@@ -81,6 +87,47 @@ describe('the database', () => {
     assert.match(advice ?? '', /^Restart these agents/)
     for (let i = 0; i < 6; i++) await add({})
     assert.match((await checkModelKeys(pool)).detail ?? '', new RegExp(`${agentId}.* and 2 more: `))
+  })
+  it('attached secrets that agents can read are named', async () => {
+    const { pool } = database
+    const workspaceId = uuidv7()
+    const insert = async (
+      name: string,
+      of: { id: string },
+      { type = 'secret', hosts = [] as string[] } = {},
+    ) => {
+      const id = uuidv7()
+      await pool.query(
+        `INSERT INTO secret (id, workspace_id, user_id, name, type, ciphertext, hosts, brokered_version)
+         VALUES ($1, $2, $2, $3, $4, '', $5, 2)`,
+        [id, workspaceId, name, type, hosts],
+      )
+      await pool.query('INSERT INTO agent_secret (agent_id, secret_id) VALUES ($1, $2)', [of.id, id])
+      return id
+    }
+    const hash = { modelKeyHash: randomBytes(32), proxyKeyHash: randomBytes(32) }
+    const agent = await insertAgentRow(pool, { workspaceId, ...hash })
+    const hosts = ['api.example.com']
+    await insert('OPENAI_API_KEY', agent)
+    await insert('CITY', agent, { type: 'variable' })
+    await insert('GONE', await insertAgentRow(pool, { workspaceId, deletedAt: new Date() }))
+    const brokered = await insert('BROKERED', agent, { hosts })
+    assert.deepEqual(await checkSecrets(pool), { status: 'ok', detail: 'agents can read none' })
+    await insert('PLAIN', agent)
+    const process = { workspaceId, modelKeyHash: randomBytes(32) }
+    await insert('OF_PROCESS', await insertAgentRow(pool, process), { hosts })
+    const named = async () => (await checkSecrets(pool)).detail?.replace(/: hosts keep .*/, '')
+    assert.equal(await named(), 'agents can read OF_PROCESS, PLAIN')
+    const versions = (version: number) =>
+      pool.query('UPDATE agent SET applied_secret_versions = $2 WHERE id = $1', [
+        agent.id,
+        { [brokered]: version },
+      ])
+    await versions(1)
+    assert.equal(await named(), 'agents can read BROKERED, OF_PROCESS, PLAIN')
+    await versions(2)
+    for (let i = 0; i < 5; i++) await insert(`P${i}`, agent)
+    assert.equal(await named(), 'agents can read OF_PROCESS, P0, P1, P2, P3 and 2 more')
   })
   it('the database schema is ok if current, degraded if newer and down if older', async () => {
     const { pool } = database
