@@ -96,7 +96,7 @@ export async function checkModelKeys(pool: Pool): Promise<Finding> {
   }
 }
 
-/** The attached secrets that agents can read. That is no fault, but an owner may not know it. */
+/** Names attached secrets that agents can read, because an owner may not know it. */
 export async function checkSecrets(pool: Pool): Promise<Finding> {
   const { rows } = await pool.query<{ name: string }>(
     `SELECT DISTINCT s.name FROM agent_secret x JOIN secret s ON s.id = x.secret_id JOIN agent a ON a.id = x.agent_id
