@@ -15,17 +15,24 @@ export interface Run {
   env: Record<string, string>
   cwd?: string
   stdin?: string | Uint8Array
-  signal?: AbortSignal
+  /** Ends a command that follows something, by Ctrl-C, once its output contains this. */
+  until?: string
 }
 
 /** Runs `berth <args>` with nothing else in its environment; resolves to its exit code and output. */
-export async function runBundle(args: string[], { env, cwd, stdin = '', signal }: Run): Promise<Said> {
+export async function runBundle(args: string[], { env, cwd, stdin = '', until }: Run): Promise<Said> {
   const program = spawn(process.execPath, [BUNDLE, ...args], {
     env: { PATH: process.env.PATH, ...env },
     ...(cwd && { cwd }),
-    ...(signal && { signal, killSignal: 'SIGINT' }),
   })
-  program.on('error', () => {})
+  let seen = ''
+  program.stdout.on('data', (chunk) => {
+    seen += chunk
+    // Only once: a second one would kill it.
+    if (until === undefined || !seen.includes(until)) return
+    until = undefined
+    program.kill('SIGINT')
+  })
   program.stdin.on('error', () => {}).end(stdin)
   const [stdout, stderr, code] = await Promise.all([
     text(program.stdout),

@@ -883,16 +883,7 @@ var GLOBAL = {
 };
 function parse2(command2, words) {
   const all = { ...command2.options, ...GLOBAL };
-  const spec = Object.fromEntries(
-    Object.entries(all).map(([name, { value, short, many }]) => [
-      name,
-      {
-        type: value ? "string" : "boolean",
-        ...short && { short },
-        ...many && { multiple: true }
-      }
-    ])
-  );
+  const spec = specOf(all);
   const own = command2.isOpenEnded ? upToFirst(words, spec) : words.length;
   const { values, positionals } = read(words.slice(0, own), spec);
   const rest = words.slice(own);
@@ -908,6 +899,17 @@ function parse2(command2, words) {
   if (!options.help) checkCount(command2, args);
   return { args, options };
 }
+function readLoosely(command2, words) {
+  const options = specOf({ ...command2.options, ...GLOBAL });
+  const { values, positionals } = parseArgs({ args: words, options, strict: false, allowPositionals: true });
+  return { args: positionals, profile: typeof values.profile === "string" ? values.profile : void 0 };
+}
+var specOf = (options) => Object.fromEntries(
+  Object.entries(options).map(([name, { value, short, many }]) => [
+    name,
+    { type: value ? "string" : "boolean", ...short && { short }, ...many && { multiple: true } }
+  ])
+);
 function read(args, options) {
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -2027,7 +2029,7 @@ var consoleCommands = [
     usage: "<agent> <command...>",
     options: { cwd: { about: "the folder to run it in", value: "path" } },
     isOpenEnded: true,
-    more: `A single word is a line for the agent's shell; several words are passed as they are.
+    more: `A single word is a line for the agent's shell; several words are passed on unchanged.
 
   berth agents exec Researcher 'ls workspace | wc -l'
   berth agents exec Researcher python3 -c 'print(1 + 1)'`,
@@ -2541,7 +2543,7 @@ function chooseTarget(profile, env = process.env, read3 = readProfiles) {
   const chosen = name === void 0 ? void 0 : profiles[name];
   if (chosen) return chosen;
   if (name !== void 0)
-    throw new AdvisedError(`there is no profile ${name}`, "berth profiles lists them", EXIT.signIn);
+    throw new AdvisedError(`there is no profile ${name}`, "berth profiles ls lists them", EXIT.signIn);
   throw new AdvisedError(
     "you are not signed in to a Berth",
     "berth login <url>, or set BERTH_URL and BERTH_KEY",
@@ -3045,6 +3047,37 @@ var COMMANDS = [
   ...completionCommands
 ];
 
+// src/families.ts
+var FAMILIES = {
+  agents: "AI agents: create them, talk to them, run commands in them",
+  "agents files": "files of an agent",
+  "agents tasks": "work that an agent does on a schedule",
+  "agents secrets": "environment variables of an agent",
+  "agents snapshots": "the history of an agent\u2019s workspace",
+  files: "files on IPFS: add, pin, get, share",
+  pins: "requests to pin a CID",
+  groups: "groups of files",
+  operations: "long work: wait for it, cancel it",
+  webhooks: "webhooks, and their events on this machine",
+  profiles: "the Berths you are signed in to"
+};
+
+// src/line.ts
+function splitLine(line) {
+  let lead = 0;
+  while (/^(--json|--profile=.*|--profile|-p)$/.test(line[lead] ?? ""))
+    lead += ["--profile", "-p"].includes(line[lead] ?? "") ? 2 : 1;
+  const rest = line.slice(lead);
+  const command2 = COMMANDS.find(({ name }) => `${rest.join(" ")} `.startsWith(`${name} `));
+  const after = rest.slice(command2?.name.split(" ").length ?? 0);
+  const option = after.findIndex((word) => word.startsWith("-"));
+  return {
+    command: command2,
+    names: option < 0 ? after : after.slice(0, option),
+    words: [...line.slice(0, lead), ...after]
+  };
+}
+
 // ../../bin/operator-commands.json
 var operator_commands_default = {
   keys: "API keys, the secrets key, and tokens of agents",
@@ -3066,23 +3099,27 @@ var operator_commands_default = {
 var OPERATOR = operator_commands_default;
 
 // src/completion.ts
-function complete(words) {
+async function complete(words) {
   const typed = words.at(-1) ?? "";
   const before = words.slice(0, -1);
-  return candidates(before, typed).filter(({ word }) => word.startsWith(typed));
+  return (await candidates(before, typed)).filter(({ word }) => word.startsWith(typed));
 }
-function candidates(before, typed) {
-  const names = before.filter((word) => !word.startsWith("-"));
-  const command2 = COMMANDS.find(({ name }) => `${names.join(" ")} `.startsWith(`${name} `));
+async function candidates(before, typed) {
+  const { command: command2, names, words } = splitLine(before);
   if (!command2) return nextNames(names);
   const options = { ...command2.options, ...GLOBAL };
-  const asked = options[before.at(-1)?.replace(/^--/, "") ?? ""];
-  if (asked?.choices) return asked.choices.map((word) => ({ word, about: "" }));
-  if (asked?.value === "name" && before.at(-1) === "--profile") return profileNames();
-  if (asked?.value) return [];
+  const last = before.at(-1) ?? "";
+  const asked = Object.entries(options).find(
+    ([name2, { short }]) => last === `--${name2}` || last === `-${short}`
+  );
+  const [name, option] = asked ?? [];
+  if (option?.choices) return option.choices.map((word) => ({ word, about: "" }));
+  if (name === "profile") return profileNames();
+  if (option?.value) return [];
   if (typed.startsWith("-"))
-    return Object.entries(options).map(([name, { about }]) => ({ word: `--${name}`, about }));
-  return argumentChoices(command2, names.length - command2.name.split(" ").length);
+    return Object.entries(options).map(([name2, { about }]) => ({ word: `--${name2}`, about }));
+  const { args, profile } = readLoosely(command2, words);
+  return argumentChoices(command2, args.length, profile);
 }
 function nextNames(names) {
   const prefix = names.length === 0 ? "" : `${names.join(" ")} `;
@@ -3090,16 +3127,30 @@ function nextNames(names) {
   for (const { name, summary } of COMMANDS) {
     if (!name.startsWith(prefix)) continue;
     const [word = ""] = name.slice(prefix.length).split(" ");
-    if (!found.has(word)) found.set(word, name === prefix + word ? summary : "");
+    if (!found.has(word)) found.set(word, name === prefix + word ? summary : FAMILIES[prefix + word] ?? "");
   }
   if (names.length === 0) for (const [word, about] of Object.entries(OPERATOR)) found.set(word, about);
   return Array.from(found, ([word, about]) => ({ word, about }));
 }
-function argumentChoices(command2, position) {
+async function argumentChoices(command2, position, profile) {
   const argument = argumentsOf(command2.usage)[position];
+  if (argument?.name === "agent") return agentNames(profile);
   if (argument?.name === "profile") return profileNames();
   if (argument?.name === "shell") return SHELLS.map((word) => ({ word, about: "" }));
   return [];
+}
+var AGENTS_MS = 1500;
+async function agentNames(profile) {
+  try {
+    const signal = AbortSignal.timeout(AGENTS_MS);
+    const berth = createClient2({ ...chooseTarget(profile), retries: 0 });
+    const { agents } = await unwrap(berth.GET("/v0/agents", { signal }));
+    return agents.map(
+      ({ agentId, name, status }) => /^[\w.-]+$/.test(name) ? { word: name, about: status } : { word: agentId, about: harmless(name) }
+    );
+  } catch {
+    return [];
+  }
 }
 var profileNames = () => Object.entries(readProfiles().profiles).map(([word, { url }]) => ({ word, about: url }));
 
@@ -3112,15 +3163,6 @@ function families() {
   }
   return found;
 }
-var FAMILIES = {
-  agents: "AI agents: create them, talk to them, run commands in them",
-  files: "files on IPFS: add, pin, get, share",
-  pins: "requests to pin a CID",
-  groups: "groups of files",
-  operations: "long work: wait for it, cancel it",
-  webhooks: "webhooks, and their events on this machine",
-  profiles: "the Berths you are signed in to"
-};
 function overview() {
   const users = Array.from(families(), ([first, commands]) => [
     first,
@@ -3167,19 +3209,18 @@ var interrupt = new AbortController();
 var target;
 async function main(words) {
   if (words[0] === "__complete") {
-    const found = complete(words.slice(words[1] === "--" ? 2 : 1));
+    const found = await complete(words.slice(words[1] === "--" ? 2 : 1));
     for (const { word, about } of found) console.log(about ? `${word}	${about}` : word);
     return;
   }
   if (words[0] === "--version" || words[0] === "-V") return console.log(package_default.version);
   if (words.length === 0 || words[0] === "--help" || words[0] === "-h" || words[0] === "help")
     return console.log(words.length > 1 && words[0] === "help" ? helpFor(words.slice(1)) : overview());
-  const command2 = findCommand(words);
+  const { command: command2, names, words: given } = splitLine(words);
   if (!command2) {
-    const names = words.filter((word) => !word.startsWith("-"));
     if (COMMANDS.some(({ name }) => name.startsWith(`${names.join(" ")} `))) {
       console.log(familyHelp(names));
-      if (names.length === words.length) process.exitCode = EXIT.usage;
+      if (!words.includes("--help") && !words.includes("-h")) process.exitCode = EXIT.usage;
       return;
     }
     return fail({ message: unknown(names), exit: EXIT.usage }, words);
@@ -3190,19 +3231,13 @@ async function main(words) {
     process.exitCode = EXIT.interrupted;
   });
   try {
-    await run(command2, words.slice(command2.name.split(" ").length));
+    await run(command2, given);
   } catch (error) {
     if (interrupt.signal.aborted) return;
     const explained = explain(error, target?.url);
     if (error instanceof UsageError) explained.advice = `berth ${command2.name} --help`;
     fail(explained, words);
   }
-}
-function findCommand(words) {
-  const line = `${words.join(" ")} `;
-  return COMMANDS.filter(({ name }) => line.startsWith(`${name} `)).sort(
-    (a, b) => b.name.length - a.name.length
-  )[0];
 }
 async function run(command2, words) {
   const { args, options } = parse2(command2, words);
@@ -3231,7 +3266,7 @@ function print({ data, text: text5 }, json) {
   if (out !== "") console.log(out);
 }
 function helpFor(words) {
-  const command2 = findCommand(words);
+  const { command: command2 } = splitLine(words);
   return command2 ? commandHelp(command2) : familyHelp(words);
 }
 function unknown(names) {

@@ -80,16 +80,7 @@ export const GLOBAL = {
 /** @throws UsageError */
 export function parse(command: Command, words: string[]): { args: string[]; options: Values<Options> } {
   const all: Options = { ...command.options, ...GLOBAL }
-  const spec = Object.fromEntries(
-    Object.entries(all).map(([name, { value, short, many }]) => [
-      name,
-      {
-        type: value ? ('string' as const) : ('boolean' as const),
-        ...(short && { short }),
-        ...(many && { multiple: true }),
-      },
-    ]),
-  )
+  const spec = specOf(all)
   const own = command.isOpenEnded ? upToFirst(words, spec) : words.length
   const { values, positionals } = read(words.slice(0, own), spec)
   const rest = words.slice(own)
@@ -105,6 +96,25 @@ export function parse(command: Command, words: string[]): { args: string[]; opti
   if (!options.help) checkCount(command, args)
   return { args, options: options as Values<Options> }
 }
+
+/** The arguments and the profile in an unfinished command line. */
+export function readLoosely(
+  command: Command,
+  words: string[],
+): { args: string[]; profile: string | undefined } {
+  const options = specOf({ ...command.options, ...GLOBAL })
+  const { values, positionals } = parseArgs({ args: words, options, strict: false, allowPositionals: true })
+  return { args: positionals, profile: typeof values.profile === 'string' ? values.profile : undefined }
+}
+
+/** The options as Node's parser takes them. */
+const specOf = (options: Options): Spec =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, { value, short, many }]) => [
+      name,
+      { type: value ? 'string' : 'boolean', ...(short && { short }), ...(many && { multiple: true }) },
+    ]),
+  )
 
 type Spec = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
 

@@ -8,7 +8,7 @@ import { complete } from './completion.ts'
 import { writeProfiles } from './profiles.ts'
 import { SCRIPTS } from './shells.ts'
 
-const words = (...typed: string[]) => complete(typed).map(({ word }) => word)
+const words = async (...typed: string[]) => (await complete(typed)).map(({ word }) => word)
 
 describe('completion', () => {
   const before = process.env.XDG_CONFIG_HOME
@@ -21,21 +21,23 @@ describe('completion', () => {
     else process.env.XDG_CONFIG_HOME = before
   })
 
-  it('offers the next word of a command, operators’ commands included', () => {
-    assert.deepEqual(words('oper'), ['operations'])
-    assert.deepEqual(words('mig'), ['migrate'])
-    assert.deepEqual(words('agents', 'snap'), ['snapshots'])
-    assert.deepEqual(words('agents', 'files', ''), ['ls', 'get', 'put', 'rm'])
+  it('offers the next word of a command, operators’ commands included', async () => {
+    assert.deepEqual(await words('oper'), ['operations'])
+    assert.deepEqual(await words('mig'), ['migrate'])
+    assert.deepEqual(await words('agents', 'snap'), ['snapshots'])
+    assert.deepEqual(await words('agents', 'files', ''), ['ls', 'get', 'put', 'rm'])
   })
-  it('offers options, their choices, and the names of profiles', () => {
-    assert.deepEqual(words('files', 'ls', '--ne'), ['--network'])
-    assert.deepEqual(words('files', 'ls', '--network', 'p'), ['public', 'private'])
-    assert.deepEqual(words('files', 'ls', '--profile', ''), ['work'])
-    assert.deepEqual(words('profiles', 'use', 'w'), ['work'])
+  it('offers options, their choices, and the names of profiles', async () => {
+    assert.deepEqual(await words('files', 'ls', '--ne'), ['--network'])
+    assert.deepEqual(await words('files', 'ls', '--network', 'p'), ['public', 'private'])
+    assert.deepEqual(await words('files', 'ls', '--profile', ''), ['work'])
+    assert.deepEqual(await words('profiles', 'use', 'w'), ['work'])
+    assert.deepEqual(await words('--profile', 'work', '--json', 'files', 'ls', '--network', 'pu'), ['public'])
+    assert.deepEqual(await words('files', 'ls', '-p', ''), ['work'])
   })
-  it('offers nothing where a file, an id or a free text belongs', () => {
-    assert.deepEqual(words('files', 'add', ''), [])
-    assert.deepEqual(words('files', 'add', '--name', ''), [])
+  it('offers nothing where a file, an id or a free text belongs', async () => {
+    assert.deepEqual(await words('files', 'add', ''), [])
+    assert.deepEqual(await words('files', 'add', '--name', ''), [])
   })
   it('the script for bash is one that bash understands', () => {
     execFileSync('bash', ['-n'], { input: SCRIPTS.bash })

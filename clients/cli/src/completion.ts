@@ -1,9 +1,14 @@
 /** Completion for shells. Their scripts ask `berth __complete <words>`, which reads the table of commands. */
-import { argumentsOf, type Command, GLOBAL, type Options } from './command.ts'
+
+import { createClient, unwrap } from '../../typescript/src/index.ts'
+import { argumentsOf, type Command, GLOBAL, type Options, readLoosely } from './command.ts'
 import { COMMANDS } from './commands.ts'
+import { FAMILIES } from './families.ts'
+import { splitLine } from './line.ts'
 import { OPERATOR } from './operator.ts'
-import { readProfiles } from './profiles.ts'
+import { chooseTarget, readProfiles } from './profiles.ts'
 import { SHELLS } from './shells.ts'
+import { harmless } from './terminal.ts'
 
 export interface Candidate {
   word: string
@@ -11,24 +16,28 @@ export interface Candidate {
 }
 
 /** The candidates for the last of these words, which is a beginning or empty. */
-export function complete(words: string[]): Candidate[] {
+export async function complete(words: string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
-  return candidates(before, typed).filter(({ word }) => word.startsWith(typed))
+  return (await candidates(before, typed)).filter(({ word }) => word.startsWith(typed))
 }
 
-function candidates(before: string[], typed: string): Candidate[] {
-  const names = before.filter((word) => !word.startsWith('-'))
-  const command = COMMANDS.find(({ name }) => `${names.join(' ')} `.startsWith(`${name} `))
+async function candidates(before: string[], typed: string): Promise<Candidate[]> {
+  const { command, names, words } = splitLine(before)
   if (!command) return nextNames(names)
   const options: Options = { ...command.options, ...GLOBAL }
-  const asked = options[before.at(-1)?.replace(/^--/, '') ?? '']
-  if (asked?.choices) return asked.choices.map((word) => ({ word, about: '' }))
-  if (asked?.value === 'name' && before.at(-1) === '--profile') return profileNames()
-  if (asked?.value) return []
+  const last = before.at(-1) ?? ''
+  const asked = Object.entries(options).find(
+    ([name, { short }]) => last === `--${name}` || last === `-${short}`,
+  )
+  const [name, option] = asked ?? []
+  if (option?.choices) return option.choices.map((word) => ({ word, about: '' }))
+  if (name === 'profile') return profileNames()
+  if (option?.value) return []
   if (typed.startsWith('-'))
     return Object.entries(options).map(([name, { about }]) => ({ word: `--${name}`, about }))
-  return argumentChoices(command, names.length - command.name.split(' ').length)
+  const { args, profile } = readLoosely(command, words)
+  return argumentChoices(command, args.length, profile)
 }
 
 function nextNames(names: string[]): Candidate[] {
@@ -37,17 +46,39 @@ function nextNames(names: string[]): Candidate[] {
   for (const { name, summary } of COMMANDS) {
     if (!name.startsWith(prefix)) continue
     const [word = ''] = name.slice(prefix.length).split(' ')
-    if (!found.has(word)) found.set(word, name === prefix + word ? summary : '')
+    if (!found.has(word)) found.set(word, name === prefix + word ? summary : (FAMILIES[prefix + word] ?? ''))
   }
   if (names.length === 0) for (const [word, about] of Object.entries(OPERATOR)) found.set(word, about)
   return Array.from(found, ([word, about]) => ({ word, about }))
 }
 
-function argumentChoices(command: Command, position: number): Candidate[] {
+async function argumentChoices(
+  command: Command,
+  position: number,
+  profile: string | undefined,
+): Promise<Candidate[]> {
   const argument = argumentsOf(command.usage)[position]
+  if (argument?.name === 'agent') return agentNames(profile)
   if (argument?.name === 'profile') return profileNames()
   if (argument?.name === 'shell') return SHELLS.map((word) => ({ word, about: '' }))
   return []
+}
+
+/** A person who waits for a completion waits no longer. */
+const AGENTS_MS = 1500
+
+/** Agents by name, or by id if a shell would have to quote the name. */
+async function agentNames(profile: string | undefined): Promise<Candidate[]> {
+  try {
+    const signal = AbortSignal.timeout(AGENTS_MS)
+    const berth = createClient({ ...chooseTarget(profile), retries: 0 })
+    const { agents } = await unwrap(berth.GET('/v0/agents', { signal }))
+    return agents.map(({ agentId, name, status }) =>
+      /^[\w.-]+$/.test(name) ? { word: name, about: status } : { word: agentId, about: harmless(name) },
+    )
+  } catch {
+    return []
+  }
 }
 
 const profileNames = (): Candidate[] =>

@@ -43,7 +43,7 @@ describe('texts for people', () => {
     assert.equal(table(rows), 'name    size\n数据    1\nreport  -')
     assert.equal(table([]), 'none')
   })
-  it('texts of others can neither move the cursor nor begin a line', () => {
+  it('third-party texts can neither move the cursor nor begin a line', () => {
     assert.equal(harmless('a\x1b[2Jb\r\nc\x07d'), 'ab c d')
     assert.equal(widthOf('\x1b[1mbold\x1b[22m'), 4)
   })

@@ -1,6 +1,7 @@
 /** Help, from the table of commands. */
 import { type Command, GLOBAL, type Options } from './command.ts'
 import { COMMANDS } from './commands.ts'
+import { FAMILIES } from './families.ts'
 import { OPERATOR } from './operator.ts'
 import { padEnd, paint, widthOf } from './terminal.ts'
 
@@ -12,16 +13,6 @@ function families(): Map<string, Command[]> {
     found.set(first, [...(found.get(first) ?? []), command])
   }
   return found
-}
-
-const FAMILIES: Record<string, string> = {
-  agents: 'AI agents: create them, talk to them, run commands in them',
-  files: 'files on IPFS: add, pin, get, share',
-  pins: 'requests to pin a CID',
-  groups: 'groups of files',
-  operations: 'long work: wait for it, cancel it',
-  webhooks: 'webhooks, and their events on this machine',
-  profiles: 'the Berths you are signed in to',
 }
 
 /** `berth --help` */

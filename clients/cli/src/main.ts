@@ -6,6 +6,7 @@ import { COMMANDS } from './commands.ts'
 import { complete } from './completion.ts'
 import { EXIT, type Explained, explain, UsageError } from './errors.ts'
 import { commandHelp, familyHelp, overview } from './help.ts'
+import { splitLine } from './line.ts'
 import { OPERATOR } from './operator.ts'
 import { chooseTarget, type Target } from './profiles.ts'
 import { paint } from './terminal.ts'
@@ -16,19 +17,18 @@ let target: Target | undefined
 
 export async function main(words: string[]): Promise<void> {
   if (words[0] === '__complete') {
-    const found = complete(words.slice(words[1] === '--' ? 2 : 1))
+    const found = await complete(words.slice(words[1] === '--' ? 2 : 1))
     for (const { word, about } of found) console.log(about ? `${word}\t${about}` : word)
     return
   }
   if (words[0] === '--version' || words[0] === '-V') return console.log(client.version)
   if (words.length === 0 || words[0] === '--help' || words[0] === '-h' || words[0] === 'help')
     return console.log(words.length > 1 && words[0] === 'help' ? helpFor(words.slice(1)) : overview())
-  const command = findCommand(words)
+  const { command, names, words: given } = splitLine(words)
   if (!command) {
-    const names = words.filter((word) => !word.startsWith('-'))
     if (COMMANDS.some(({ name }) => name.startsWith(`${names.join(' ')} `))) {
       console.log(familyHelp(names))
-      if (names.length === words.length) process.exitCode = EXIT.usage
+      if (!words.includes('--help') && !words.includes('-h')) process.exitCode = EXIT.usage
       return
     }
     return fail({ message: unknown(names), exit: EXIT.usage }, words)
@@ -40,20 +40,13 @@ export async function main(words: string[]): Promise<void> {
     process.exitCode = EXIT.interrupted
   })
   try {
-    await run(command, words.slice(command.name.split(' ').length))
+    await run(command, given)
   } catch (error) {
     if (interrupt.signal.aborted) return
     const explained = explain(error, target?.url)
     if (error instanceof UsageError) explained.advice = `berth ${command.name} --help`
     fail(explained, words)
   }
-}
-
-function findCommand(words: string[]): Command | undefined {
-  const line = `${words.join(' ')} `
-  return COMMANDS.filter(({ name }) => line.startsWith(`${name} `)).sort(
-    (a, b) => b.name.length - a.name.length,
-  )[0]
 }
 
 async function run(command: Command, words: string[]): Promise<void> {
@@ -85,7 +78,7 @@ function print({ data, text }: Shown, json: boolean): void {
 }
 
 function helpFor(words: string[]): string {
-  const command = findCommand(words)
+  const { command } = splitLine(words)
   return command ? commandHelp(command) : familyHelp(words)
 }
 

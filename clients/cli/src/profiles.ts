@@ -66,7 +66,7 @@ export function chooseTarget(
   const chosen = name === undefined ? undefined : profiles[name]
   if (chosen) return chosen
   if (name !== undefined)
-    throw new AdvisedError(`there is no profile ${name}`, 'berth profiles lists them', EXIT.signIn)
+    throw new AdvisedError(`there is no profile ${name}`, 'berth profiles ls lists them', EXIT.signIn)
   throw new AdvisedError(
     'you are not signed in to a Berth',
     'berth login <url>, or set BERTH_URL and BERTH_KEY',

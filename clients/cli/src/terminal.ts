@@ -14,7 +14,7 @@ export function paint(style: Style, text: string, stream: NodeJS.WriteStream = p
 /** The columns of the terminal. */
 export const columns = (stream: NodeJS.WriteStream = process.stdout): number => stream.columns || 80
 
-/** Text of other people must not move the cursor, begin a line, or change colors. */
+/** Third-party text, which must not move the cursor, begin a line, or change colors. */
 export const harmless = (text: string): string => stripVTControlCharacters(text).replace(/\p{Cc}+/gu, ' ')
 
 /** The same, with its lines. */

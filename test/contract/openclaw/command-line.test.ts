@@ -1,5 +1,6 @@
 /** `berth agents …` on a running agent, as a user runs it elsewhere. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
@@ -20,6 +21,10 @@ describe('berth agents', () => {
     assert.match(listed, new RegExp(agentId))
     assert.match(await berth('agents', 'show', record.name), new RegExp(`^id +${agentId}$`, 'm'))
     assert.ok(!listed.includes(record.gatewayToken))
+    assert.match(
+      await berth('__complete', '--', 'agents', 'chat', record.name.slice(0, 2)),
+      new RegExp(`^${record.name}\t`, 'm'),
+    )
   })
   it('berth agents exec passes on output, words and the exit code', async () => {
     const said = await runBundle(['agents', 'exec', agentId, 'echo out; echo err >&2; exit 3'], { env })
@@ -30,16 +35,14 @@ describe('berth agents', () => {
     )
   })
   it('berth agents chat prints the reply, and --json its parts', async () => {
-    assert.equal(await berth('agents', 'chat', agentId, 'Hello'), 'pong: Hello')
-    const stdin = 'run: echo from a tool'
-    const reply = JSON.parse(await berthOf({ env, stdin }, 'agents', 'chat', agentId, '--json'))
-    assert.match(reply.reply, /^ran: from a tool/)
-    assert.deepEqual([reply.state, reply.toolCalls], ['done', ['exec']])
-    const { conversationId } = reply
-    assert.equal(
-      await berth('agents', 'chat', agentId, 'again', '--conversation', conversationId),
-      'pong: again',
-    )
+    const here = ['agents', 'chat', agentId, '--conversation', randomUUID()]
+    assert.equal(await berth(...here, 'Hello'), 'pong: Hello')
+    const run = { env, stdin: 'run: echo from a tool' }
+    const said = JSON.parse(await berthOf(run, ...here, '--json'))
+    assert.match(said.reply, /^ran: from a tool/)
+    assert.deepEqual([said.state, said.toolCalls], ['done', ['exec']])
+    const { body } = await context.shared.get(`/v0/agents/${agentId}/conversations/${said.conversationId}`)
+    assert.equal(body.messages[0].text, 'Hello', 'the conversation continues')
   })
   it('files of an agent are written, listed, read and deleted', async () => {
     await writeFile(join(dir, 'in.txt'), 'for the agent')
@@ -61,11 +64,11 @@ describe('berth agents', () => {
   it('the log of an agent is printed and followed until Ctrl-C', async () => {
     const lines = (await berth('agents', 'logs', agentId, '-n', '2')).split('\n')
     assert.equal(lines.length, 2)
-    const stopping = new AbortController()
-    const following = runBundle(['agents', 'logs', agentId, '-f', '--json'], { env, signal: stopping.signal })
-    await berth('agents', 'chat', agentId, 'Hello')
-    stopping.abort()
-    const { stdout, stderr } = await following
+    const { code, stdout, stderr } = await runBundle(['agents', 'logs', agentId, '-f', '--json'], {
+      env,
+      until: '\n',
+    })
+    assert.equal(code, 130)
     assert.equal(stderr, '')
     assert.equal(typeof JSON.parse(stdout.split('\n')[0] ?? '').message, 'string')
   })

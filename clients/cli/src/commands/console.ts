@@ -14,7 +14,7 @@ export const consoleCommands = [
     usage: '<agent> <command...>',
     options: { cwd: { about: 'the folder to run it in', value: 'path' } },
     isOpenEnded: true,
-    more: `A single word is a line for the agent's shell; several words are passed as they are.
+    more: `A single word is a line for the agent's shell; several words are passed on unchanged.
 
   berth agents exec Researcher 'ls workspace | wc -l'
   berth agents exec Researcher python3 -c 'print(1 + 1)'`,
