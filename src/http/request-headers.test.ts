@@ -5,7 +5,7 @@ import { parsePrefer } from './request-headers.ts'
 describe('Prefer', () => {
   it('Prefer sets how long to wait, in seconds', () => {
     assert.equal(parsePrefer(undefined).waitMs, undefined)
-    assert.equal(parsePrefer('wait=5').waitMs, 5000)
+    for (const header of ['wait=5', 'wait="5"', 'Wait = 5']) assert.equal(parsePrefer(header).waitMs, 5000)
     assert.equal(parsePrefer('handling=lenient, wait=0').waitMs, 0)
     assert.equal(parsePrefer('wait=999999').waitMs, 300_000)
   })

@@ -159,16 +159,6 @@ describe('a CAR', () => {
     }
   })
 
-  it('a CAR with a dag-scope holds only the directory', async () => {
-    for (const scope of ['block', 'entity']) {
-      const { roots, blocks } = await read(`/ipfs/${site}?format=car&dag-scope=${scope}`)
-      assert.deepEqual([roots, blocks], [[`${site}`], [`${site}`]])
-    }
-    const file = await node.file(large).then(pin)
-    assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=entity`)).blocks.length, 4)
-    assert.equal((await read(`/ipfs/${file}?format=car&dag-scope=block`)).blocks.length, 1)
-  })
-
   it('a CAR that cannot be created is refused', async () => {
     const refused: [string, RegExp][] = [
       ['car&entity-bytes=9', /^entity-bytes: must be/],
