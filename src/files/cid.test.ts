@@ -41,6 +41,18 @@ describe('CIDs', () => {
     'a key of IPNS': 'k51qzi5uqu5dgutdk6i1ynyzgkqngpha5xpgia3a5qqp4jsh0u4csozksxel2r',
     'very much of it': 'b'.repeat(100_000),
     'other characters': 'bäfy',
+    'a space after it': `${V1} `,
+    'a line feed after it': `${V1}\n`,
+    'a scheme': `ipfs://${V1}`,
+    'a gateway': `https://ipfs.io/ipfs/${V1}`,
+    'a letter': 'b',
+    'a CIDv0 in upper case': V0.toUpperCase(),
+    'a CIDv0 with one character more': `${V0}1`,
+    'a CIDv0 with a character outside base58': `${V0.slice(0, -1)}0`,
+    'a CIDv0 with a prefix of v1': `z${V0}`,
+    'a UUID': '0191f0f0-0000-7000-8000-000000000000',
+    'an unknown version': `f02${CID.parse(V1).toString(bases.base16.encoder).slice(3)}`,
+    'the name of a key': `${CID.createV1(0x72, CID.parse(V1).multihash)}`,
   }
   for (const [what, text] of Object.entries(malformed)) {
     it(`CIDs are rejected with ${what}`, () => {

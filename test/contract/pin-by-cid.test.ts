@@ -119,38 +119,13 @@ describe('a CID', () => {
   })
 
   const malformed: Record<string, string> = {
-    nothing: '',
-    'a space': ' ',
-    'a space before': ` ${v1}`,
-    'a space after it': `${v1} `,
-    'a line feed after it': `${v1}\n`,
-    'a path after it': `${v1}/file`,
-    'a path before it': `/ipfs/${v1}`,
-    'a scheme': `ipfs://${v1}`,
-    'a gateway': `https://ipfs.io/ipfs/${v1}`,
     'a word': 'bafy',
-    'a letter': 'b',
-    'a prefix of no known base': `!${v1}`,
-    'half of it': `${v1}`.slice(0, 30),
-    'too many characters': `${v1}aaaaaaaa`,
-    'a truncated v0': v0.slice(0, -1),
-    'a v0 with one character more': `${v0}1`,
-    'a v0 in lower case': v0.toLowerCase(),
-    'a v0 in upper case': v0.toUpperCase(),
-    'a v0 with a character outside base58': `${v0.slice(0, -1)}0`,
-    'a v0 with a prefix of v1': `z${v0}`,
-    'a v1 in base58 and upper case': v1.toString(bases.base58btc.encoder).toUpperCase().replace('Z', 'z'),
-    'a UUID': '0191f0f0-0000-7000-8000-000000000000',
     NUL: `${v1}\0`,
     'half a surrogate pair': `${v1}\ud800`,
-    'an emoji': '🚢',
     'more than 512 characters': `${CID.createV1(raw.code, identity.digest(randomBytes(400)))}`,
-    'the name of a key': `${CID.createV1(0x72, v1.multihash)}`,
-    'an unknown version': `f02${v1.toString(bases.base16.encoder).slice(3)}`,
   }
-  for (const [what, text] of Object.entries(malformed)) {
+  for (const [what, text] of Object.entries(malformed))
     it(`a CID may not be ${what}`, () => refused({ cid: text }, /^cid: /))
-  }
   const impossible: Record<string, [codec: number, hash: number, length: number, message: RegExp]> = {
     'an identity CID of 200 bytes': [raw.code, identity.code, 200, /^cid: an identity CID of 200 bytes is/],
     'a digest that is too short': [raw.code, 0x12, 10, /^cid: its digest of 10 bytes is shorter than 20$/],

@@ -8,7 +8,7 @@ import { insertAgent } from './rows.ts'
 
 const NEEDING =
   /^.v0.agents.\{agentId\}.(usage|logs|conversations|console|files|git|config|devices|tasks|openai)\b/
-/** What the routes require in their queries. */
+/** Required parameters of these routes' queries. */
 const QUERY = new URLSearchParams({ path: 'a', service: 'git-upload-pack' })
 
 const context = await openContext()
