@@ -123,13 +123,16 @@ describe('an invitation', () => {
     assert.equal(await countsOf(third.token), 201)
   })
   it('an invitation ends when its creator may no longer invite', async () => {
-    const { api, id, add, invite } = await open()
+    const { api, id, path, add, invite } = await open()
     const member = (user: string) => `/v0/workspaces/${id}/members/${user}`
     const [lowered, removed] = [await add('owner'), await add('owner')]
     const [first, second] = [await invite({}, lowered.api), await invite({}, removed.api)]
+    assert.equal(await countsOf((await invite({}, removed.api)).body.data.token), 201)
     await api.request('PATCH', member(lowered.id), { json: { role: 'member' } })
     await api.delete(member(removed.id))
     for (const { body } of [first, second]) assertError(await accept(body.data.token), 404, NONE)
+    // The accepted one stays as it was.
+    assert.equal((await api.get(path, { state: 'revoked' })).body.data.invitations.length, 2)
     assertError(await invite({}, lowered.api), 403, 'Workspace permission denied')
   })
   it('a key that could gain rights cannot create an invitation', async () => {

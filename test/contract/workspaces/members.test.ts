@@ -98,32 +98,30 @@ describe('members', () => {
     await assert.rejects(context.berth('users', 'add', 'owner', '-w', name, '-r', 'viewer'), /The last owner/)
   })
   it('an owner who is removed during a pending request changes nobody', async () => {
-    const { id, path, add } = await open()
-    const [first, second, friend] = [await add('owner'), await add('owner'), await add('viewer')]
-    const replies = await context.locked(
-      'SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE',
-      [id],
-      async (waiting) => {
+    for (const method of ['PATCH', 'DELETE']) {
+      const { id, path, add } = await open()
+      const [first, second, friend] = [await add('owner'), await add('owner'), await add('viewer')]
+      const lock = 'SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE'
+      const replies = await context.locked(lock, [id], async (waiting) => {
         const removal = first.api.delete(`${path}/members/${second.id}`)
         await waiting(1)
-        const change = second.api.request('PATCH', `${path}/members/${friend.id}`, {
-          json: { role: 'owner' },
-        })
+        const json = method === 'PATCH' ? { role: 'owner' } : undefined
+        const change = second.api.request(method, `${path}/members/${friend.id}`, { json })
         await waiting(2)
         return [removal, change]
-      },
-    )
-    const [removal, change] = await Promise.all(replies)
-    assert.equal(removal?.status, 200)
-    // Or Berth ends the request, because its key is no longer valid.
-    assert.ok(change && [401, 403].includes(change.status), `${change?.status}`)
-    // After every request that still waits.
-    await context.sql('SELECT FROM workspace WHERE id = $1 FOR NO KEY UPDATE', [id])
-    const [row] = await context.sql('SELECT role FROM membership WHERE workspace_id = $1 AND user_id = $2', [
-      id,
-      friend.id,
-    ])
-    assert.equal(row?.role, 'viewer')
+      })
+      const [removal, change] = await Promise.all(replies)
+      assert.equal(removal?.status, 200)
+      // Or Berth ends the request, because its key is no longer valid.
+      assert.ok(change && [401, 403].includes(change.status), `${change?.status}`)
+      // After every request that still waits.
+      await context.sql(lock, [id])
+      const members = await context.sql(
+        'SELECT role FROM membership WHERE workspace_id = $1 AND user_id = $2',
+        [id, friend.id],
+      )
+      assert.deepEqual(members, [{ role: 'viewer' }])
+    }
   })
   it('concurrent removals and demotions among owners leave one owner', async () => {
     const { api, id, path, add, owner } = await open()
