@@ -63,6 +63,13 @@ export function bodyFrame(req: IncomingMessage): Record<string, string> {
   return length === undefined ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }
 }
 
+/** A body that is received. */
+export type Body = Readable & {
+  /** True once it is received whole. */
+  readonly complete: boolean
+  setTimeout(ms: number, late: () => void): unknown
+}
+
 export interface PassOptions {
   /** Changes the body. */
   through?: Transform
@@ -78,7 +85,7 @@ export interface PassOptions {
  * creates and aborts a signal for each call: that costs more than a small body.
  */
 export function passBody(
-  answer: IncomingMessage,
+  answer: Body,
   res: ServerResponse,
   { through, idleMs, signal }: PassOptions = {},
 ): Promise<void> {

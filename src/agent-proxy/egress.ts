@@ -4,13 +4,12 @@
  * addresses it does not check.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BlockList } from 'node:net'
+import { BlockList, type Socket } from 'node:net'
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Binding } from '../lib/net/bind.ts'
 import { MODEL_HOST, MODEL_PORT } from '../lib/net/host-machine.ts'
 import { toIPv4 } from '../lib/net/ip-address.ts'
 import type { Logger } from '../log.ts'
-import { gatewayPath, MODEL_PROVIDERS } from '../model-providers.ts'
 import { passwordHash } from './credential.ts'
 import {
   type Destination,
@@ -23,8 +22,10 @@ import { dial, ProxyError, type Resolve, resolveByDns, resolveBySystem } from '.
 import { forward } from './forward.ts'
 import { acceptTunnel, type Detached, type ExchangeKind, Listener, openTunnel, refuse } from './listener.ts'
 import type { ModelGateway } from './model/gateway.ts'
+import { refuseProvider } from './model/hosts.ts'
 import type { Policies } from './policy/policies.ts'
 import type { Client } from './policy/protocol.ts'
+import type { Terminator } from './tls/terminator.ts'
 
 const LIMITS = {
   /** Concurrent requests and tunnels; the next gets 503. */
@@ -62,6 +63,8 @@ export interface EgressOptions {
   gateway?: ModelGateway
   /** Restricts where agents connect to. Clients outside of agents' networks have no policy. */
   policies?: Policies
+  /** Reads the requests of tunnels for which a policy needs it. */
+  terminator?: Terminator
   log: Logger
   registry: Registry
   limits?: Partial<typeof LIMITS>
@@ -99,6 +102,7 @@ export class EgressProxy {
   readonly #routes: readonly EgressRoute[]
   readonly #gateway: ModelGateway | undefined
   readonly #policies: Policies | undefined
+  readonly #terminator: Terminator | undefined
   readonly #onRefusal: EgressOptions['onRefusal']
   readonly #doors = new Map<string, Door>()
   readonly #outcomes: Counter<'kind' | 'outcome'>
@@ -107,6 +111,7 @@ export class EgressProxy {
   constructor(options: EgressOptions) {
     const { allowed, refused, routes = [], gateway, log, registry, limits, resolve, onRefusal } = options
     this.#policies = options.policies
+    this.#terminator = options.terminator
     this.#log = log
     this.#gateway = gateway
     this.#limits = { ...LIMITS, ...limits }
@@ -196,15 +201,16 @@ export class EgressProxy {
       if (this.#gateway && hasDestination([GATEWAY], destination))
         return await serveModels(this.#gateway, req, res, path, detached)
       if (this.#gateway) refuseProvider(destination)
-      using visit = door.isOfAgents ? await this.#policies?.admit(clientOf(req), destination) : undefined
-      const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
-      const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
-      const upstream = await dial(route?.at ?? destination, {
-        isAllowed,
-        connectMs: this.#limits.connectMs,
-        resolve: this.#resolve ?? (isAllowed ? resolveBySystem : resolveByDns),
-        ...(this.#refused && { refused: this.#refused }),
-      })
+      const request = kind === 'connect' ? undefined : { method: req.method ?? '', target: path }
+      using visit = door.isOfAgents
+        ? await this.#policies?.admit(clientOf(req), destination, request)
+        : undefined
+      if (visit?.isTerminated && detached) {
+        if (!this.#terminator) throw new ProxyError(503, 'This proxy cannot read requests of tunnels')
+        const dialled = () => this.#dial(destination)
+        return await this.#terminator.serve(res, detached, { destination, visit, dial: dialled })
+      }
+      const upstream = await this.#dial(destination)
       visit?.opened(upstream)
       const { idleMs, headerBytes } = this.#limits
       if (req.socket.destroyed) upstream.destroy()
@@ -226,6 +232,18 @@ export class EgressProxy {
       // Paths and headers are not logged, because both carry credentials.
       this.#log.debug({ kind, destination: name, outcome, ms, open: this.#open }, 'egress')
     }
+  }
+
+  /** @throws ProxyError */
+  #dial(destination: Destination): Promise<Socket> {
+    const route = this.#routes.find(({ hosts }) => hasDestination(hosts, destination))
+    const isAllowed = route !== undefined || hasDestination(this.#allowed, destination)
+    return dial(route?.at ?? destination, {
+      isAllowed,
+      connectMs: this.#limits.connectMs,
+      resolve: this.#resolve ?? (isAllowed ? resolveBySystem : resolveByDns),
+      ...(this.#refused && { refused: this.#refused }),
+    })
   }
 }
 
@@ -253,22 +271,6 @@ async function serveModels(
   if (req.method !== 'CONNECT') throw new ProxyError(400, 'The model gateway takes no WebSockets')
   acceptTunnel(res, detached)
   await gateway.serve(detached.client, detached.head, req.headers['proxy-authorization'])
-}
-
-/** Provider of each host that agents reach only through the gateway. */
-const PROVIDERS = MODEL_PROVIDERS.map((provider) => ({ provider, host: new URL(provider.baseUrl).host }))
-
-/** @throws ProxyError 403 for the host of a model provider, and for names below it, such as those of regions. */
-function refuseProvider({ host }: Destination): void {
-  const name = `.${host.replace(/\.$/, '')}`
-  const { provider } = PROVIDERS.find(({ host }) => name.endsWith(`.${host}`)) ?? {}
-  if (!provider) return
-  const base = `http://${MODEL_HOST}${gatewayPath(provider)}`
-  const inProcess = `or ${gatewayPath(provider)} on this proxy`
-  throw new ProxyError(
-    403,
-    `${host} is reached through the model gateway: use the base URL ${base}, ${inProcess}`,
-  )
 }
 
 /** @throws ProxyError 400 */

@@ -13,6 +13,7 @@ import { Journal } from '../agent-proxy/model/journal.ts'
 import { Ledger } from '../agent-proxy/model/ledger.ts'
 import { Upstream } from '../agent-proxy/model/upstream.ts'
 import { Policies } from '../agent-proxy/policy/policies.ts'
+import { Terminator } from '../agent-proxy/tls/terminator.ts'
 import { AGENT_PROXY_PORT, type AgentProxyAddress } from '../agent-proxy/tunnel-client.ts'
 import { TunnelServer } from '../agent-proxy/tunnel-server.ts'
 import { agentsApiUrl } from '../agents/urls.ts'
@@ -51,7 +52,8 @@ export async function openAgentProxy(config: Config, log: Logger): Promise<Runni
   const policies = new Policies({ control, log })
   parts.add('egress policies', () => policies.close())
   const gateway = openGateway(shared, control, destinations)
-  const ways = { ...destinations, gateway, policies }
+  const terminator = new Terminator({ agentProxyKey: key, log })
+  const ways = { ...destinations, gateway, policies, terminator }
   const { egress, port: egressPort, networks } = await openEgress(shared, ways)
   const { tunnelServer, address } = await openTunnelServer(shared, { egressPort, networks, gateway })
   parts.add('connections', async () => {
@@ -124,7 +126,7 @@ async function openTunnelServer(
 /** Resolves without networks if no agents are on this machine: they then come from BERTH_AGENT_SUBNETS. */
 async function openEgress(
   { config, log, registry, drainMs }: Shared,
-  ways: Destinations & { gateway: ModelGateway; policies: Policies },
+  ways: Destinations & { gateway: ModelGateway; policies: Policies; terminator: Terminator },
 ): Promise<{
   egress: EgressProxy
   port: number

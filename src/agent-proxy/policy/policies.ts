@@ -12,7 +12,7 @@ import {
   type HostCount,
   POLL_MS,
 } from './protocol.ts'
-import { refusalOf } from './rules.ts'
+import type { Requested } from './rules.ts'
 import { Visit } from './visit.ts'
 
 /** A client that has not come for this long is forgotten. */
@@ -56,27 +56,23 @@ export class Policies {
   }
 
   /**
-   * Lets a client connect to a destination, and counts it. The visit ends with the exchange.
+   * Lets a client connect to a destination: with a request, or for a tunnel. The visit ends with the exchange.
    * @throws ProxyError 403 if its policy forbids it, 407 if it is not an agent, 503 if `web` does not answer.
    */
-  async admit(client: Client, destination: Destination): Promise<Visit> {
+  async admit(client: Client, destination: Destination, request?: Requested): Promise<Visit> {
     const known = this.#find(client)
-    const policy = await known.policy.catch(() => {
+    const policy = await currentOf(known).catch(() => {
       throw new ProxyError(503, 'Berth cannot be asked for the egress policy of this agent')
     })
     if (!policy)
       throw new ProxyError(407, 'Use the proxy URL in HTTPS_PROXY, with its user name and password')
-    const count = this.#countOf(policy.agentId, destination.host)
-    const why = refusalOf(policy, destination)
-    if (why) {
-      count.denied++
-      throw new ProxyError(403, why)
-    }
-    count.requests++
-    const visit = new Visit(destination, () => {
-      this.#countBytes(policy.agentId, visit)
-      known.visits.delete(visit)
+    const count = (more: Partial<HostCount>) => add(this.#countOf(policy.agentId, destination.host), more)
+    const visit = new Visit({
+      ...{ destination, policy, count, isTunnel: !request },
+      ended: () => known.visits.delete(visit),
     })
+    if (request) visit.admit(request)
+    else visit.admitTunnel()
     known.visits.add(visit)
     return visit
   }
@@ -89,7 +85,7 @@ export class Policies {
       return found
     }
     const answer = this.#options.control.egress({ clients: [client], counts: [] })
-    const policy = answer.then(({ policies: [policy = null] }) => policy)
+    const policy = answer.then(({ policies: [policy = null] }) => policyFor(client, policy))
     const known: Known = { client, policy, visits: new Set(), usedAt: performance.now() }
     this.#known.set(key, known)
     // An agent could invent any number of credentials.
@@ -104,11 +100,7 @@ export class Policies {
     for (const [key, { usedAt, visits }] of this.#known)
       if (usedAt < before && visits.size === 0) this.#known.delete(key)
     const known = [...this.#known.values()]
-    for (const { policy, visits } of known) {
-      if (visits.size === 0) continue
-      const agentId = (await policy.catch(() => null))?.agentId
-      if (agentId) for (const visit of visits) this.#countBytes(agentId, visit)
-    }
+    for (const { visits } of known) for (const visit of visits) visit.countBytes()
     const counts = [...this.#counts.values()].flatMap((ofAgent) => [...ofAgent.values()])
     if (known.length === 0 && counts.length === 0) return
     this.#counts = new Map()
@@ -117,17 +109,13 @@ export class Policies {
         clients: known.map(({ client }) => client),
         counts,
       })
-      for (const [i, one] of known.entries()) await apply(one, policies[i] ?? null)
+      for (const [i, one] of known.entries()) await apply(one, policyFor(one.client, policies[i] ?? null))
       this.#isAnswered = true
     } catch (error) {
       for (const count of counts) add(this.#countOf(count.agentId, count.host), count)
       if (this.#isAnswered) this.#options.log.warn({ err: error }, 'egress policies cannot be renewed')
       this.#isAnswered = false
     }
-  }
-
-  #countBytes(agentId: string, visit: Visit): void {
-    add(this.#countOf(agentId, visit.destination.host), visit.takeBytes())
   }
 
   #countOf(agentId: string, name: string): HostCount {
@@ -144,8 +132,21 @@ export class Policies {
 async function apply(known: Known, policy: EgressPolicy | null): Promise<void> {
   if (isDeepStrictEqual(await known.policy.catch(() => undefined), policy)) return
   known.policy = Promise.resolve(policy)
-  for (const visit of known.visits) if (!policy || refusalOf(policy, visit.destination)) visit.cut()
+  for (const visit of known.visits) visit.changePolicy(policy)
 }
+
+/** The policy once none has replaced it meanwhile: later changes then reach the visit. */
+async function currentOf(known: Known): Promise<EgressPolicy | null> {
+  for (;;) {
+    const { policy } = known
+    const current = await policy
+    if (policy === known.policy) return current
+  }
+}
+
+/** An address alone never brings the values of secrets. */
+const policyFor = ({ credential }: Client, policy: EgressPolicy | null) =>
+  policy && credential === '' ? { ...policy, secrets: [] } : policy
 
 function add(sum: HostCount, more: Partial<HostCount>): void {
   for (const name of ['requests', 'denied', 'bytesSent', 'bytesReceived'] as const)

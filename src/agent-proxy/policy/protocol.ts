@@ -26,14 +26,19 @@ export interface BrokeredSecret {
   via: { as: 'bearer' | 'basic' } | { as: 'header' | 'query'; name: string }
 }
 
+/**
+ * A host as in {@link Destination}, with or without a port; one that begins with `*.` matches every name below it. With
+ * methods or paths it stands only for such requests. A path that ends in `*` matches all that begin with the rest.
+ */
+export type EgressRule = string | { host: string; methods?: string[]; paths?: string[] }
+
 export interface EgressPolicy {
   /** The agent's id in paths. */
   agentId: string
   /** `open`: everything except `deny`. `listed`: only `allow` without `deny`. `none`: nothing. */
   mode: 'open' | 'listed' | 'none'
-  /** Hosts as in {@link Destination}, with or without a port; one that begins with `*.` matches every name below it. */
-  allow: string[]
-  deny: string[]
+  allow: EgressRule[]
+  deny: EgressRule[]
   /** Empty for a client without a credential. */
   secrets: BrokeredSecret[]
 }

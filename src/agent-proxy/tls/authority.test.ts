@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { connect, createServer } from 'node:tls'
+import { connect, createSecureContext, createServer } from 'node:tls'
 import { agentAuthority } from './authority.ts'
 
 const KEY = 'k'.repeat(43)
@@ -22,7 +22,7 @@ test('the key of an authority is the same for one agent, and another for each ag
 
 test('TLS clients trust a host of the authority under its name, and of no other authority', async (t) => {
   const { leafFor } = agentAuthority(KEY, 'xaaaaaaa')
-  const server = createServer({ SNICallback: (host, done) => done(null, leafFor(host).context) })
+  const server = createServer({ SNICallback: (host, done) => done(null, createSecureContext(leafFor(host))) })
   server.on('tlsClientError', () => {})
   server.on('secureConnection', (socket) => socket.end())
   server.listen(0, '127.0.0.1')
@@ -50,7 +50,7 @@ test('openssl verifies a host strictly', (t) => {
   t.after(() => rmSync(dir, { recursive: true }))
   const { certificatePem, leafFor } = agentAuthority(KEY, 'xaaaaaaa')
   writeFileSync(join(dir, 'ca.pem'), certificatePem)
-  writeFileSync(join(dir, 'leaf.pem'), leafFor('api.example.com').certificatePem)
+  writeFileSync(join(dir, 'leaf.pem'), leafFor('api.example.com').cert)
   const checks = ['-x509_strict', '-purpose', 'sslserver', '-verify_hostname', 'api.example.com']
   const verify = ['verify', ...checks, '-CAfile', 'ca.pem', 'leaf.pem']
   assert.equal(execFileSync('openssl', verify, { cwd: dir, encoding: 'utf8' }), 'leaf.pem: OK\n')
@@ -60,7 +60,7 @@ test('a host keeps its certificate for a day, and it is valid for less than a we
   t.mock.timers.enable({ apis: ['Date'], now: Date.UTC(2027, 0, 1) })
   const { leafFor } = agentAuthority(KEY, 'xaaaaaaa')
   const first = leafFor('api.example.com')
-  const { validTo } = new X509Certificate(first.certificatePem)
+  const { validTo } = new X509Certificate(first.cert)
   assert.equal(new Date(validTo).toISOString(), '2027-01-07T00:00:00.000Z')
   t.mock.timers.tick(86_400_000 - 1)
   assert.equal(leafFor('api.example.com'), first)

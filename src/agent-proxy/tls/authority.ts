@@ -4,7 +4,6 @@
  * storing it.
  */
 import { createECDH, createPrivateKey, createPublicKey, generateKeyPairSync, hkdfSync } from 'node:crypto'
-import { createSecureContext, type SecureContext } from 'node:tls'
 import { makeCertificate } from './certificate.ts'
 
 const DAY = 86_400_000
@@ -21,9 +20,10 @@ export interface AgentAuthority {
   leafFor(host: string): Leaf
 }
 
+/** As PEM. */
 export interface Leaf {
-  certificatePem: string
-  context: SecureContext
+  key: string
+  cert: string
 }
 
 /** @param agentId the agent's id in paths. */
@@ -41,7 +41,7 @@ export function agentAuthority(agentProxyKey: string, agentId: string): AgentAut
       const found = leaves.get(host)
       if (found && found.usedUntil > now) return found
       const key = leafKey()
-      const certificatePem = makeCertificate({
+      const cert = makeCertificate({
         name: host.slice(0, 64),
         publicKey: key.publicKey,
         host,
@@ -49,8 +49,7 @@ export function agentAuthority(agentProxyKey: string, agentId: string): AgentAut
         to: new Date(now - DAY + LEAF_MS),
         issuer,
       })
-      const context = createSecureContext({ key: key.pem, cert: certificatePem })
-      const leaf = { certificatePem, context, usedUntil: now + LEAF_USED_MS }
+      const leaf = { key: key.pem, cert, usedUntil: now + LEAF_USED_MS }
       const [oldest] = leaves.keys()
       if (leaves.size >= MAX_LEAVES && oldest !== undefined) leaves.delete(oldest)
       leaves.set(host, leaf)
@@ -85,5 +84,5 @@ function leafKey() {
 
 function makeLeafKey() {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  return { publicKey, pem: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
+  return { publicKey, pem: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string }
 }

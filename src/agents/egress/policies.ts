@@ -1,7 +1,7 @@
 /** Egress policies of workspaces and agents: their fields, and how they are read and changed. */
 import { uuidv7 } from 'uuidv7'
 import { z } from 'zod'
-import { parseRule } from '../../agent-proxy/policy/rules.ts'
+import { parseHost } from '../../agent-proxy/policy/rules.ts'
 import { lock } from '../../db/advisory-locks.ts'
 import type { Pool } from '../../db/pool.ts'
 import { inTransaction, type PrismaClient } from '../../db/prisma.ts'
@@ -16,7 +16,7 @@ const rule = text(300)
   .meta({ format: 'egress-rule' })
   .transform((rule) => rule.toLowerCase())
   .refine(
-    (rule) => parseRule(rule),
+    (rule) => parseHost(rule),
     'must be a host, such as api.example.com, *.example.com or example.com:443',
   )
 const rules = withExample(z.array(rule).max(MAX_RULES, `must have at most ${MAX_RULES} rules`), [
