@@ -5,6 +5,7 @@ import { rm } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { createSecureContext } from 'node:tls'
 import type { ExecResult } from '../../../agentd/protocol.ts'
 import { agentAuthority } from '../../../src/agent-proxy/tls/authority.ts'
 import { standInEngine, TestAgentd } from './agentd.ts'
@@ -27,7 +28,9 @@ const PROGRAMS = {
 }
 
 describe('programs of an agent', () => {
-  const server = createServer({ SNICallback: (host, done) => done(null, authority.leafFor(host).context) })
+  const server = createServer({
+    SNICallback: (host, done) => done(null, createSecureContext(authority.leafFor(host))),
+  })
   server.on('request', (req, res) => {
     const isGit = req.url?.includes('/info/refs')
     if (isGit) res.setHeader('content-type', 'application/x-git-upload-pack-advertisement')
