@@ -1,7 +1,7 @@
 /** One request on a terminated connection: what it must not be, the values that it gets, and what its response hides. */
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { rawEndToEnd, switchingProtocols } from '../../../agentd/relay.ts'
 import { type Destination, parseDestination } from '../destination.ts'
 import { ProxyError } from '../dial.ts'
@@ -164,18 +164,20 @@ async function joinWebSocket(
   const taken = takeWebSocket?.()
   if (!taken) return void socket.destroy()
   const { client } = taken
-  const close = () => {
-    client.destroy()
-    socket.destroy()
-  }
   client.write(switchingProtocols(response.headers.upgrade ?? '', headers))
   socket.unshift(head)
   socket.write(taken.head)
-  const masks = patterns.length > 0 ? [maskFrames(patterns, webSocketHead)] : []
-  for (const one of [client, socket as typeof client]) one.setTimeout(idleMs, close)
-  await Promise.allSettled([
-    pipeline([client, socket]).catch(close),
-    pipeline([socket, ...masks, client]).catch(close),
-  ])
-  close()
+  for (const one of [client, socket as Socket]) one.setTimeout(idleMs, () => one.destroy())
+  const masked = patterns.length > 0 ? socket.pipe(maskFrames(patterns, webSocketHead)) : socket
+  masked.on('error', () => client.destroy())
+  masked.pipe(client).pipe(socket)
+  // The end of the host's messages passes through the mask; anything else ends both at once.
+  socket.once('close', () => socket.readableEnded || client.destroy())
+  await new Promise<void>((resolve) => {
+    client.once('close', () => {
+      socket.destroy()
+      resolve()
+    })
+    if (client.destroyed) resolve()
+  })
 }
