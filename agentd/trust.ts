@@ -27,18 +27,27 @@ function filesOf({ state }: Paths): { folder: string; added: string; all: string
   return { folder, added: join(folder, 'ca.pem'), all: join(folder, 'ca-bundle.pem') }
 }
 
-/**
- * The variables with which programs trust what {@link writeTrust} has written. The engine takes GIT_SSL_CAINFO from its
- * tools' environment, but not git's configuration.
- */
+/** git's configuration: the engine takes git's variables from its tools' environment, but not this. */
+const gitConfig = (all: string) => [
+  ['http.sslCAInfo', all],
+  // Otherwise git first asks the proxy without the credential.
+  ['http.proxyAuthMethod', 'basic'],
+]
+
+/** The variables with which programs trust what {@link writeTrust} has written. */
 export function trustEnvironment(paths: Paths): Record<string, string> {
   const { added, all } = filesOf(paths)
+  const config = gitConfig(all)
   return {
     ...Object.fromEntries(REPLACING.map((name) => [name, all])),
     ...Object.fromEntries(ADDING.map((name) => [name, added])),
-    GIT_CONFIG_COUNT: '1',
-    GIT_CONFIG_KEY_0: 'http.sslCAInfo',
-    GIT_CONFIG_VALUE_0: all,
+    GIT_CONFIG_COUNT: String(config.length),
+    ...Object.fromEntries(
+      config.flatMap(([key, value], i) => [
+        [`GIT_CONFIG_KEY_${i}`, key],
+        [`GIT_CONFIG_VALUE_${i}`, value],
+      ]),
+    ),
   }
 }
 
