@@ -195,10 +195,25 @@ export async function makeSecret(namespace: string, secrets: Record<string, stri
   await kubectl('--namespace', namespace, 'create', 'secret', 'generic', 'berth', ...literals)
 }
 
+/** Has the agent proxies trust the certificates in a file of this machine. */
+async function trust(namespace: string, file: string): Promise<void> {
+  const [inNamespace, deployment] = [['--namespace', namespace], 'deployment/berth-agent-proxy']
+  await kubectl(...inNamespace, 'create', 'configmap', 'trusted', `--from-file=ca.pem=${file}`)
+  const volumes = [{ name: 'trusted', configMap: { name: 'trusted' } }]
+  const container = {
+    name: 'agent-proxy',
+    env: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/trusted/ca.pem' }],
+    volumeMounts: [{ name: 'trusted', mountPath: '/trusted' }],
+  }
+  const patch = { spec: { template: { spec: { volumes, containers: [container] } } } }
+  await kubectl(...inNamespace, 'patch', deployment, '--patch', JSON.stringify(patch))
+  await kubectl(...inNamespace, 'rollout', 'status', deployment, '--timeout=50s')
+}
+
 /**
  * A Berth in the cluster for a black-box test, on loopback like those of `npm start`.
  * @param env settings, of which the model's key is a secret. Pods reach services on loopback, such as the model, at
- * another address.
+ * another address. NODE_EXTRA_CA_CERTS counts for the agent proxies.
  */
 export async function startInCluster(env: Record<string, string>): Promise<Stack> {
   await loadBerthImages({ engines: true })
@@ -206,7 +221,7 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
   const namespace = `berth-${randomBytes(4).toString('hex')}`
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const { BERTH_MODEL_KEY = '', ...settings } = env
+  const { BERTH_MODEL_KEY = '', NODE_EXTRA_CA_CERTS: trusted, ...settings } = env
   const exposed: Record<string, string> = {}
   for (const [name, value] of Object.entries(settings))
     if (value.startsWith('http://127.0.0.1:')) exposed[name] = await outside.expose(value)
@@ -233,6 +248,7 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
     BERTH_EGRESS_URL: 'http://127.0.0.1:3128',
   }
   await release('install')
+  if (trusted) await trust(namespace, trusted)
   const host = await kubectl(
     ...['--namespace', namespace, 'get', 'service', 'berth-web', '--output', 'jsonpath={.spec.clusterIP}'],
   )
