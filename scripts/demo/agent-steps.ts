@@ -14,7 +14,7 @@ const REMOVE_MS = 60_000
 /** Starts a model server on loopback, and Berth with it as the default model. New agents run the first engine version. */
 export async function startWithModel(
   { screen, stack, signal, temp, parts, runtime }: Demo,
-  { versions }: { versions: string[] },
+  { versions, env: more = {} }: { versions: string[]; env?: NodeJS.ProcessEnv },
 ): Promise<{ berth: Berth; model: ModelServer }> {
   const model = await screen.step('Model', async () => {
     const model = await startModel()
@@ -30,6 +30,7 @@ export async function startWithModel(
       BERTH_ENGINES_DIR: enginesDir,
       BERTH_AGENT_DOMAIN: AGENT_DOMAIN,
       ...model.env,
+      ...more,
     }
     const berth = await startBerth({ dataDir: join(temp, 'berth'), parts, stack, signal, env })
     return [berth, berth.url]

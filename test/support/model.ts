@@ -2,7 +2,7 @@
  * A language model on loopback for agents: OpenAI-compatible and deterministic. It replies `pong: <last user text>`.
  * Asked `run: <command>`, it calls the tool `exec` with that command, and then replies `ran: <the tool's output>`.
  * Asked `run and wait: <command>`, it makes the tool wait two minutes before the command continues in the background,
- * not 10 s.
+ * not 10 s. While it is obedient, it also runs commands that it reads in a tool's output, `run: <command>` in a line.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,6 +20,8 @@ export interface ModelServer {
   readonly requests: readonly ModelRequest[]
   /** While set, it handles all requests for a reply. */
   refusal: Refusal | undefined
+  /** Whether it follows what tools return, as a model does that mistakes content for instructions. */
+  isObedient: boolean
   /** The tokens that each reply reports. */
   usage: { prompt_tokens: number; completion_tokens: number }
   stop(): Promise<void>
@@ -74,6 +76,7 @@ export async function startModel({ port: asked = 0, isOpen = false } = {}): Prom
     env: { BERTH_MODEL_URL: url, BERTH_MODEL: MODEL, BERTH_MODEL_KEY: MODEL_KEY },
     requests,
     refusal: undefined,
+    isObedient: false,
     usage: { prompt_tokens: 10, completion_tokens: 5 },
     async stop() {
       server.closeAllConnections()
@@ -87,7 +90,12 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   requests: ModelRequest[],
-  { refusal, usage: said, isOpen }: Pick<ModelServer, 'refusal' | 'usage'> & { isOpen: boolean },
+  {
+    refusal,
+    isObedient,
+    usage: said,
+    isOpen,
+  }: Pick<ModelServer, 'refusal' | 'isObedient' | 'usage'> & { isOpen: boolean },
 ): Promise<void> {
   const key = request.headers.authorization?.replace(/^Bearer /, '')
   if (!isOpen && key !== MODEL_KEY)
@@ -102,7 +110,7 @@ async function answer(
     for (const [name, value] of Object.entries(refusal.headers ?? {})) response.setHeader(name, value)
     return json(response, refusal.status, { error: { message: refusal.message, type: 'refused' } })
   }
-  const reply = replyTo(body)
+  const reply = replyTo(body, isObedient)
   const usage = { ...said, total_tokens: said.prompt_tokens + said.completion_tokens }
   if (body.stream) stream(response, body.model, reply, usage)
   else
@@ -114,11 +122,12 @@ async function answer(
     })
 }
 
-function replyTo({ messages, tools }: Completion): Reply {
+function replyTo({ messages, tools }: Completion, isObedient: boolean): Reply {
   const said = lastOfUser(messages)
   const result = messages.slice(messages.findLastIndex(isOfUser)).findLast(({ role }) => role === 'tool')
-  if (result) return { text: `ran: ${contentOf(result)}` }
-  const [, wait, command] = /^run( and wait)?: (.+)/.exec(said) ?? []
+  const order = result && isObedient ? /^run: .+/m.exec(contentOf(result))?.[0] : undefined
+  if (result && !order) return { text: `ran: ${contentOf(result)}` }
+  const [, wait, command] = /^run( and wait)?: (.+)/.exec(order ?? said) ?? []
   const canRun = tools?.some((tool) => tool.function.name === 'exec')
   if (command && canRun)
     return {
