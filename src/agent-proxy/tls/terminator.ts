@@ -151,7 +151,11 @@ export class Terminator {
       tunnel.client.destroy()
     })
     if (isHttp2) {
-      const session = serveHttp2(socket, { headerBytes, streams }, (asked) => void this.#exchange(asked, terms))
+      const session = serveHttp2(
+        socket,
+        { headerBytes, streams },
+        (asked) => void this.#exchange(asked, terms),
+      )
       session.setTimeout(2 * idleMs, () => session.destroy())
     } else {
       this.#terms.set(socket, terms)
