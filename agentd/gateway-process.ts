@@ -1,5 +1,6 @@
 /** One run of the gateway's process, from its start until nothing of it is left. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readLines } from './lines.ts'
 import type { Log } from './logs.ts'
@@ -8,6 +9,7 @@ import { agentMark, failureReason, gatewayCommand, PART, parseLogLine, probe } f
 import type { Paths } from './paths.ts'
 import { endProcessTree, killProcessTree, type ProcessTree } from './processes.ts'
 import type { AgentdConfig, LogLine } from './protocol.ts'
+import { SPARE } from './spare.ts'
 
 /** The engine itself may take 5.5 minutes to end; its state survives SIGKILL. */
 const STOP_MS = 8000
@@ -26,12 +28,14 @@ export interface GatewayRunOptions {
   paths: Paths
   log: Log
   env: Record<string, string>
+  /** Starts a gateway whose environment can be replaced, see `spare.ts`. */
+  spare: boolean
   /** Time limit from `since` (of `performance.now`) until the gateway is ready; a run that takes longer is ended. */
   readyMs: number
   since: number
   /** Ends the gateway: SIGTERM, 8 s, SIGKILL. */
   signal: AbortSignal
-  onStart(pid: number): void
+  onStart(child: ChildProcess): void
   /** Called with each change, and with false at first. */
   onReady(ready: boolean): void
 }
@@ -64,15 +68,16 @@ export function gatewayEnvironment(env: Readonly<Record<string, string>>): Recor
 export async function runGatewayOnce(options: GatewayRunOptions): Promise<GatewayExit> {
   const { config, paths, log } = options
   const { file, args } = gatewayCommand(config)
-  const child = spawn(file, args, {
+  const spare = options.spare ? SPARE : undefined
+  const child = spawn(file, [...(spare?.args ?? []), ...args], {
     cwd: paths.root,
-    env: gatewayEnvironment(options.env),
+    env: { ...gatewayEnvironment(options.env), ...spare?.env },
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', ...(spare?.stdio ?? [])],
   })
   const lines: LogLine[] = []
   for (const stream of ['stdout', 'stderr'] as const)
-    readLines(child[stream], (text) => {
+    readLines(child[stream] as Readable, (text) => {
       const line = parseLogLine(text, stream)
       log.add(line)
       lines.push({ ...line, message: log.redact(line.message).slice(0, 2000) })
@@ -81,7 +86,7 @@ export async function runGatewayOnce(options: GatewayRunOptions): Promise<Gatewa
   const over = new AbortController()
   const ended = endOf(child).finally(() => over.abort())
   const tree = gatewayTree(paths, child.pid ?? null)
-  if (child.pid !== undefined) options.onStart(child.pid)
+  if (child.pid !== undefined) options.onStart(child)
   const kills = new RecentKills()
   const late = await watch(options, AbortSignal.any([over.signal, options.signal]), () => kills.note())
   if (over.signal.aborted) await killProcessTree(tree)

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { secretsOf } from './config-redaction.ts'
 import { Connection } from './gateway-client.ts'
 import { type GatewayExit, gatewayEnvironment, gatewayTree, runGatewayOnce } from './gateway-process.ts'
+import { Run, warningOf } from './gateway-run.ts'
 import type { Log } from './logs.ts'
 import { lackOfModel } from './model.ts'
-import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
+import { agentEnvironment, EXIT_REFUSED, probe, secretValues } from './openclaw.ts'
 import {
   ConfigError,
   onThisMachine,
@@ -20,10 +21,11 @@ import {
   writeSettings,
 } from './openclaw-config.ts'
 import type { Paths } from './paths.ts'
-import { installPlugins, type PluginFailure, without } from './plugins.ts'
+import { installPlugins, without } from './plugins.ts'
 import { killProcessTree } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
+import { canTakeOver, configApplied, replaceEnvironment, requireUnread } from './spare.ts'
 import { writeTrust } from './trust.ts'
 import { makeRoot } from './workspace.ts'
 
@@ -114,10 +116,41 @@ export class Gateway implements GatewayHandle {
   start(request: StartRequest): void {
     const previous = this.#run
     if (previous?.request.run === request.run && !previous.aborted) return
+    if (previous && this.state === 'ready' && canTakeOver(previous, request))
+      void this.#handOver(previous, request)
+    else this.#begin(request)
+  }
+
+  #begin(request: StartRequest): void {
+    const previous = this.#run
     const run = new Run(request)
     this.#run = run
     this.#set({ ...STOPPED, state: 'starting', run: request.run })
     run.ended = this.#supervise(run, previous)
+  }
+
+  /** Gives a spare gateway the settings of its owner while it runs. If it cannot apply them, it is restarted. */
+  async #handOver(run: Run, request: StartRequest): Promise<void> {
+    const { config, log } = this.#options
+    const before = this.#env
+    const child = run.handOver(request)
+    this.#set({ ...STOPPED, state: 'starting', run: request.run, pid: this.#status.pid })
+    const isOver = () => run.aborted || run.request !== request
+    try {
+      this.#adopt(request)
+      await requireUnread(request, config)
+      await replaceEnvironment(child, before, this.#env)
+      await configApplied(log, () => this.#writeConfig(request))
+      if ((await probe(this.port)) !== 'ready' || child.pid !== this.#status.pid)
+        throw new Error('it is not ready')
+      if (isOver()) return
+      run.isChangingHands = false
+      await this.#ready(run)
+    } catch (error) {
+      if (isOver()) return
+      log.info(`the spare gateway is restarted: ${(error as Error).message}`)
+      this.#begin(request)
+    }
   }
 
   /** Ends the run: SIGTERM, 8 s, SIGKILL. Resolves when nothing of the gateway is left. */
@@ -212,7 +245,7 @@ export class Gateway implements GatewayHandle {
   /** Prepares everything that the gateway needs. @throws ConfigError, Refused */
   async #prepare(run: Run): Promise<void> {
     const { config, paths, log, refusal } = this.#options
-    const { caCertificate, defaultConfig, plugins, readyMs } = run.request
+    const { caCertificate, plugins, readyMs } = run.request
     const refused = await refusal()
     if (refused) throw new Refused(refused)
     // The agent can remove any of these folders.
@@ -220,10 +253,7 @@ export class Gateway implements GatewayHandle {
     if (caCertificate !== undefined) await writeTrust(paths, caCertificate)
     // Processes that a killed agentd or gateway left behind would hold the port and the engine's lock.
     await killProcessTree(gatewayTree(paths, null))
-    const defaults = onThisMachine(paths, defaultConfig)
-    const write = () =>
-      writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir: config.engineDir })
-    await write()
+    await this.#writeConfig(run.request)
     await writeSettings(paths).catch(({ message }) =>
       log.warn(`the engine's settings stay unchanged: ${message}`),
     )
@@ -239,7 +269,7 @@ export class Gateway implements GatewayHandle {
       })
       this.#ownedConfig = override(this.#ownedConfig ?? {}, without(run.missing))
       // Installing a plugin writes into openclaw.json.
-      if (plugins.length > 0) await write()
+      if (plugins.length > 0) await this.#writeConfig(run.request)
     }
     // A killed process closes its sockets a moment after it is gone.
     const deadline = performance.now() + PORT_MS
@@ -249,6 +279,13 @@ export class Gateway implements GatewayHandle {
     }
   }
 
+  #writeConfig({ defaultConfig, spare = false }: StartRequest): Promise<boolean> {
+    const { config, paths } = this.#options
+    const defaults = onThisMachine(paths, defaultConfig)
+    const { engineDir } = config
+    return writeConfig(paths, { owned: this.#ownedConfig ?? {}, defaults, engineDir, spare })
+  }
+
   #live(run: Run): Promise<GatewayExit> {
     const { config, paths, log } = this.#options
     return runGatewayOnce({
@@ -256,11 +293,15 @@ export class Gateway implements GatewayHandle {
       paths,
       log,
       env: this.#env,
+      spare: run.request.spare ?? false,
       readyMs: run.request.readyMs,
       // The worker's wait starts with its request, and includes plugins and the end of the previous run.
       since: run.wasReady ? performance.now() : run.startedAt,
       signal: run.abort.signal,
-      onStart: (pid) => this.#set({ ...this.#status, state: 'starting', pid }),
+      onStart: (child) => {
+        run.child = child
+        this.#set({ ...this.#status, state: 'starting', pid: child.pid ?? null })
+      },
       onReady: (ready) => {
         if (ready) void this.#ready(run)
         else this.#set({ ...this.#status, state: 'starting' })
@@ -269,23 +310,26 @@ export class Gateway implements GatewayHandle {
   }
 
   async #ready(run: Run): Promise<void> {
+    if (run.isChangingHands) return
+    const { request } = run
     const { pid } = this.#status
+    const isOver = () => run.aborted || run.request !== request
     if (!run.wasReady) {
       run.lack = (await this.#lackOfModel()) ?? null
       // The gateway may have ended during the question.
-      if (run.aborted || this.#status.pid !== pid) return
+      if (isOver() || this.#status.pid !== pid) return
     }
     this.#set({ ...this.#status, state: 'ready', exitCode: null, reason: warningOf(run) })
     if (run.wasReady) return
     run.wasReady = true
-    this.#options.onReady(run.request)
+    this.#options.onReady(request)
     while (run.lack !== null) {
       await sleep(MODEL_MS, undefined, { signal: run.abort.signal, ref: false }).catch(() => {})
-      if (run.aborted) return
+      if (isOver()) return
       if (this.#status.state !== 'ready') continue
       const lack = await this.#lackOfModel()
       // An unanswered question changes nothing.
-      if (lack === undefined) continue
+      if (lack === undefined || isOver()) continue
       run.lack = lack
       if (this.state === 'ready') this.#set({ ...this.#status, reason: warningOf(run) })
     }
@@ -329,34 +373,9 @@ export class Gateway implements GatewayHandle {
   }
 }
 
-class Run {
-  readonly request: StartRequest
-  readonly abort = new AbortController()
-  readonly startedAt = performance.now()
-  ended: Promise<void> = Promise.resolve()
-  /** The plugins that could not be installed; undefined until the attempt, which is made once per run. */
-  missing: PluginFailure[] | undefined
-  wasReady = false
-  /** The reason why the agent cannot reply although its gateway runs. */
-  lack: string | null = null
-
-  constructor(request: StartRequest) {
-    this.request = request
-  }
-
-  get aborted(): boolean {
-    return this.abort.signal.aborted
-  }
-}
-
 /** The agent must not run in its current state. */
 class Refused extends Error {
   override name = 'Refused'
-}
-
-/** Problems that did not keep the gateway from starting. */
-function warningOf({ missing = [], lack }: Run): string | null {
-  return [...missing.map(({ reason }) => reason), ...(lack === null ? [] : [lack])].join('; ') || null
 }
 
 function isFree(port: number): Promise<boolean> {

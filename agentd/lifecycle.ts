@@ -51,7 +51,7 @@ export function lifecycleService({ gateway, scripts }: { gateway: Gateway; scrip
 
 function checkStart(request: StartRequest): StartRequest {
   const { run, env, gatewayToken, proxyCredential, caCertificate } = request ?? {}
-  const { ownedConfig, defaultConfig, plugins, readyMs, scripts } = request ?? {}
+  const { ownedConfig, defaultConfig, plugins, readyMs, scripts, spare, secretNames } = request ?? {}
   const bad = (what: string) => new AgentdError('bad_request', what)
   if (typeof run !== 'string' || run === '') throw bad('run must be a name')
   if (typeof gatewayToken !== 'string' || gatewayToken === '') throw bad('gatewayToken must be a text')
@@ -67,9 +67,12 @@ function checkStart(request: StartRequest): StartRequest {
   if (!Number.isInteger(readyMs) || readyMs < 1 || readyMs > MAX_READY_MS)
     throw bad(`readyMs must be 1 to ${MAX_READY_MS}`)
   if (!['build', 'start', 'none'].includes(scripts)) throw bad('scripts must be build, start or none')
+  if (spare !== undefined && typeof spare !== 'boolean') throw bad('spare must be true or false')
+  if (secretNames !== undefined && !(Array.isArray(secretNames) && secretNames.every((name) => name in env)))
+    throw bad('secretNames must be names in env')
   return {
     ...{ run, env, gatewayToken, proxyCredential, caCertificate },
-    ...{ ownedConfig, defaultConfig, plugins, readyMs, scripts },
+    ...{ ownedConfig, defaultConfig, plugins, readyMs, scripts, spare, secretNames },
   }
 }
 

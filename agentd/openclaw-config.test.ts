@@ -140,3 +140,17 @@ test('the engine retries refused requests only if the owner sets retries [report
   await writeSettings(paths)
   assert.equal(await readFile(file, 'utf8'), 'no JSON')
 })
+
+test('a config of a spare leaves nothing in its owner’s, which then keeps what the owner wrote', async (t) => {
+  const { paths, read } = await newHome(t)
+  const write = (spare: boolean, owned: Record<string, unknown>, defaults: Record<string, unknown>) =>
+    writeConfig(paths, { owned, defaults, engineDir: paths.home, spare })
+  await write(true, { a: 1, b: 1 }, { model: 'none' })
+  assert.equal(await write(false, { a: 1 }, {}), true)
+  assert.deepEqual(await read(), { a: 1 })
+  await writeFile(paths.configFile, '{"mine": 1}')
+  await write(false, { a: 1 }, {})
+  assert.deepEqual(await read(), { a: 1, mine: 1 })
+  await write(true, { a: 1 }, { model: 'none' })
+  assert.equal(await write(false, { a: 1 }, { model: 'none' }), false)
+})

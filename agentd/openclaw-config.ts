@@ -1,5 +1,7 @@
+import { unlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { makeFolders } from './folders.ts'
 import { isObject, type Json } from './json.ts'
 import { type Paths, realPath } from './paths.ts'
@@ -9,6 +11,8 @@ import { GATEWAY_MARK } from './protocol.ts'
 /** The engine's own configs take kilobytes. */
 const CONFIG_BYTES = 8_388_608
 const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
+/** In the engine's state while openclaw.json is that of a spare. */
+const SPARE_MARK = '.spare'
 const KEYS_THAT_REACH_PROTOTYPES = ['__proto__', 'constructor', 'prototype']
 
 /** openclaw.json is unusable, and only its owner can fix it. */
@@ -22,19 +26,27 @@ export class ConfigError extends Error {
  *
  * @param options.owned, options.defaults with the paths of this machine, see {@link onThisMachine}.
  * @param options.engineDir contains the parser for JSON5, which the engine also accepts.
- * @throws ConfigError
+ * @param options.spare for a gateway without an owner: nothing of this config is left in the owner's.
+ * @returns whether the file was replaced. @throws ConfigError
  */
 export async function writeConfig(
   paths: Paths,
-  { owned, defaults, engineDir }: { owned: Json; defaults: Json; engineDir: string },
-): Promise<void> {
+  options: { owned: Json; defaults: Json; engineDir: string; spare?: boolean },
+): Promise<boolean> {
+  const { owned, defaults, engineDir, spare = false } = options
+  const mark = join(paths.state, SPARE_MARK)
+  if (spare) await replaceFile(mark, '')
+  const isSpares = (await readPlainFile(mark, 0).catch(() => undefined)) !== undefined
   const text = await readConfig(paths.configFile)
-  const before = text === undefined ? {} : parseConfig(text, engineDir)
+  const before = text === undefined || isSpares ? {} : parseConfig(text, engineDir)
   const after = override(fill(withoutGateway(before), defaults), owned)
-  const wanted = `${JSON.stringify(after, null, 2)}\n`
-  if (wanted === text) return
-  await makeFolders(dirname(paths.configFile))
-  await replaceConfig(paths.configFile, wanted)
+  const isNew = text === undefined || !isDeepStrictEqual(parseConfig(text, engineDir), after)
+  if (isNew) {
+    await makeFolders(dirname(paths.configFile))
+    await replaceConfig(paths.configFile, `${JSON.stringify(after, null, 2)}\n`)
+  }
+  if (isSpares && !spare) await unlink(mark)
+  return isNew
 }
 
 /** The keys that lead a provider to the model gateway. The rest of its entry belongs to the agent's owner. */

@@ -69,6 +69,13 @@ export interface StartRequest {
   readyMs: number
   /** Run `build`, then `start`, once the gateway is ready; only `start` after a restart without a build. */
   scripts: 'build' | 'start' | 'none'
+  /**
+   * The gateway has no owner yet. The next request gives it the owner's settings while it runs, and restarts it only if
+   * that fails.
+   */
+  spare?: boolean | undefined
+  /** The names in `env` of the owner's secrets, except providers' keys: a spare whose engine reads one is restarted. */
+  secretNames?: string[] | undefined
 }
 
 /**

@@ -1,0 +1,136 @@
+/**
+ * Replaces the environment of a gateway that runs. A process takes no variables from outside, so a spare gateway starts
+ * with a module that waits for them on a channel, before anything of the engine is loaded.
+ */
+import { type ChildProcess, execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Run } from './gateway-run.ts'
+import { isObject } from './json.ts'
+import type { Log } from './logs.ts'
+import type { AgentdConfig, StartRequest } from './protocol.ts'
+
+type Environment = Readonly<Record<string, string>>
+
+/** In the environment of a spare until its module has run, so that no child or thread of it waits as well. */
+const MARK = 'AGENTD_SPARE'
+/** A gateway that is busy responds late. */
+const ANSWER_MS = 5000
+const SEARCH_MS = 5000
+/** Variables that Node or the C library may read at their start. */
+const READ_BY_NODE = /^(NODE_|UV_|LC_|LANG|TZ$)/
+
+/** JavaScript, because Node's type stripper would stay in the gateway's memory. */
+const MODULE = `
+import { isMainThread } from 'node:worker_threads'
+if (isMainThread && process.env.${MARK}) {
+  delete process.env.${MARK}
+  process.execArgv.splice(process.execArgv.indexOf('--import'), 2)
+  const send = process.send.bind(process)
+  const disconnect = process.disconnect.bind(process)
+  // The engine must not see that it has a parent to talk to.
+  process.send = process.disconnect = undefined
+  process.once('message', ({ set, unset }) => {
+    Object.assign(process.env, set)
+    for (const name of unset) delete process.env[name]
+    send('done', disconnect)
+  })
+  process.channel.unref()
+}`
+
+/** Node's options for a spare gateway, its variables, and a channel in its `stdio`. */
+export const SPARE = {
+  args: ['--import', `data:text/javascript,${encodeURIComponent(MODULE)}`],
+  env: { [MARK]: '1' },
+  stdio: ['ipc'],
+} as const
+
+/** True if a running spare can take the owner's settings: nothing in them needs another process. */
+export function canTakeOver({ request: spare, child, isChangingHands }: Run, request: StartRequest): boolean {
+  const { channels } = request.ownedConfig
+  const hasChannels = isObject(channels) && Object.values(channels).some((channel) => channel !== null)
+  return (
+    spare.spare === true &&
+    !request.spare &&
+    !isChangingHands &&
+    child?.connected === true &&
+    spare.gatewayToken === request.gatewayToken &&
+    // Node reads the proxy's URL and its authority's certificate, of which each request has another, when it starts.
+    spare.proxyCredential === request.proxyCredential &&
+    (spare.caCertificate === undefined) === (request.caCertificate === undefined) &&
+    request.plugins.length === 0 &&
+    !hasChannels
+  )
+}
+
+/**
+ * Makes sure that none of the owner's secrets has a name that the engine, or Node, may have looked for when it started.
+ * @throws Error
+ */
+export async function requireUnread(
+  { secretNames = [] }: StartRequest,
+  { engineDir }: AgentdConfig,
+): Promise<void> {
+  if (secretNames.length === 0) return
+  const code = join(engineDir, 'node_modules', 'openclaw')
+  const names = secretNames.flatMap((name) => ['-e', name])
+  const args = ['--recursive', '--quiet', '--word-regexp', '--fixed-strings', ...names]
+  // Exit code 1: no file has any of them.
+  const known = new Promise<boolean>((resolve) => {
+    execFile('grep', [...args, '--', code], { timeout: SEARCH_MS }, (error) => resolve(error?.code !== 1))
+  })
+  if (secretNames.some((name) => READ_BY_NODE.test(name)) || (await known))
+    throw new Error('the engine reads one of the secrets when it starts')
+}
+
+/**
+ * Gives a spare gateway another environment, once: its channel closes. Threads and processes that it has started keep
+ * the old one. @throws Error if it does not respond, or was not started as a spare.
+ */
+export async function replaceEnvironment(
+  child: ChildProcess,
+  from: Environment,
+  to: Environment,
+): Promise<void> {
+  // The engine has changed others since its start, such as PATH.
+  const set = Object.fromEntries(Object.entries(to).filter(([name, value]) => from[name] !== value))
+  const unset = Object.keys(from).filter((name) => !(name in to))
+  const done = Promise.withResolvers<void>()
+  const refuse = () => done.reject(new Error('the spare gateway does not take its environment'))
+  const timer = setTimeout(refuse, ANSWER_MS)
+  child.once('message', () => done.resolve()).once('disconnect', refuse)
+  try {
+    child.send({ set, unset }, (error) => error && refuse())
+    await done.promise
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** The engine's messages about a config file that has changed. */
+const RELOADS = 'gateway/reload'
+const NOTICED = /^config change detected/
+const APPLIED = /^config hot reload applied/
+const APPLY_MS = 8000
+
+/**
+ * Replaces the config of a running gateway, and waits until the engine has applied it.
+ * @param write resolves to whether the file has changed.
+ * @throws Error if the engine does not apply it, or only with a restart.
+ */
+export async function configApplied(log: Log, write: () => Promise<boolean>): Promise<void> {
+  const said = Promise.withResolvers<string>()
+  const stop = log.subscribe(({ source, message }) => {
+    if (source === RELOADS && !NOTICED.test(message)) said.resolve(message)
+  })
+  try {
+    if (!(await write())) return
+    const answer = await Promise.race([
+      said.promise,
+      sleep(APPLY_MS, 'the engine has not applied its config', { ref: false }),
+    ])
+    if (!APPLIED.test(answer)) throw new Error(answer)
+  } finally {
+    stop()
+  }
+}
