@@ -5,7 +5,6 @@
 import { type ChildProcess, execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Run } from './gateway-run.ts'
 import { isObject } from './json.ts'
 import type { Log } from './logs.ts'
 import type { AgentdConfig, StartRequest } from './protocol.ts'
@@ -46,7 +45,11 @@ export const SPARE = {
 } as const
 
 /** True if a running spare can take the owner's settings: nothing in them needs another process. */
-export function canTakeOver({ request: spare, child, isChangingHands }: Run, request: StartRequest): boolean {
+export function canTakeOver(
+  run: { request: StartRequest; child: ChildProcess | undefined; isChangingHands: boolean },
+  request: StartRequest,
+): boolean {
+  const { request: spare, child, isChangingHands } = run
   const { channels } = request.ownedConfig
   const hasChannels = isObject(channels) && Object.values(channels).some((channel) => channel !== null)
   return (

@@ -67,6 +67,11 @@ export const agentSettings = {
     .describe(
       "Address range of agents' networks, divided into a network of 8 addresses for each agent. Must be the same for all processes.",
     ),
+  BERTH_POOL: integer(0, 1000)
+    .default(0)
+    .describe(
+      'How many spare agents run before anybody asks for them. A new agent takes one over and need not wait for its engine to start. Each uses the memory of an idle agent.',
+    ),
   BERTH_AGENT_LIMITS: group('Limits of each agent.', {
     memoryMb: integer(1024, 1_048_576).default(2048).describe('memory'),
     cpus: z.coerce.number().min(0.1).max(256).default(2).describe('processors'),

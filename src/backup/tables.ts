@@ -7,6 +7,7 @@ import { tryLockSession } from '../db/advisory-locks.ts'
 import { type CopyConnection, quoteIdentifier } from '../db/copy-connection.ts'
 import { isPartitioned, makePartition, type Partitioned, partitionsOf } from '../db/partitions.ts'
 import type { Queryable } from '../db/pool.ts'
+import { hasOwner } from '../db/statements/pool.ts'
 import { type BackupWriter, type Manifest, NETWORKS, rootsFile, tableFile } from './layout.ts'
 import { BackupError } from './store.ts'
 
@@ -42,6 +43,9 @@ const LEFT_OUT = [
 const ONLY: Record<string, string> = {
   // The bytes of unfinished uploads are in the upload folder, which backups do not include.
   upload: 'file_id IS NOT NULL OR refusal IS NOT NULL',
+  // Spares have nothing to keep.
+  agent: hasOwner('agent'),
+  operation: hasOwner('operation'),
 }
 
 /** The roots that are pinned on a network, in order. */
@@ -110,7 +114,7 @@ export async function dumpTables(
      WHERE schemaname = current_schema() AND last_value IS NOT NULL ORDER BY name`,
   )
   const { rows: agents } = await client.query<{ id: string }>(
-    'SELECT agent_id AS id FROM agent WHERE deleted_at IS NULL ORDER BY id',
+    `SELECT agent_id AS id FROM agent WHERE deleted_at IS NULL AND ${hasOwner('agent')} ORDER BY id`,
   )
   const roots = await writeRoots(client, writer)
   await client.query('COMMIT')

@@ -60,6 +60,8 @@ const SINGLE = {
   kuboPublic: 0x6b627075,
   /** The same for the private network. */
   kuboPrivate: 0x6b627072,
+  /** The comparison of the pool with BERTH_POOL. */
+  pool: 0x706f6f6c,
   /** The search for agents with changed workspaces. */
   snapshots: 0x736e6170,
   /** Migrations: other processes wait for the lock. */

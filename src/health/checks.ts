@@ -2,6 +2,7 @@
 import { isDatabaseFull } from '../db/database-errors.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { type SchemaState, schemaState } from '../db/schema-state.ts'
+import { hasOwner } from '../db/statements/pool.ts'
 import { SandboxError } from '../errors.ts'
 import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
@@ -83,7 +84,7 @@ const NAMED = 5
 export async function checkModelKeys(pool: Pool): Promise<Finding> {
   const { rows } = await pool.query<{ agentId: string }>(
     `SELECT agent_id AS "agentId" FROM agent
-     WHERE status = 'running' AND deleted_at IS NULL AND model_key_hash IS NULL ORDER BY id`,
+     WHERE status = 'running' AND deleted_at IS NULL AND model_key_hash IS NULL AND ${hasOwner('agent')} ORDER BY id`,
   )
   if (rows.length === 0) return { status: 'ok' }
   const names = rows.slice(0, NAMED).map(({ agentId }) => agentId)

@@ -4,6 +4,7 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
+import { hasOwner } from '../db/statements/pool.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import { orAborted } from '../lib/signals.ts'
 import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
@@ -39,7 +40,8 @@ export const STATEMENTS = {
   },
   agents: {
     text: `SELECT status, (SELECT count(*)::int FROM (
-        SELECT FROM agent a WHERE a.status = statuses.status AND a.deleted_at IS NULL LIMIT ${COUNT_LIMIT}) counted) AS value
+        SELECT FROM agent a WHERE a.status = statuses.status AND a.deleted_at IS NULL AND ${hasOwner('a')}
+        LIMIT ${COUNT_LIMIT}) counted) AS value
       FROM (VALUES ('starting'), ('running'), ('not_running')) AS statuses (status)`,
     values: [],
   },

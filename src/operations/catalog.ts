@@ -110,7 +110,10 @@ const kinds = {
     summary: 'Start a new agent: container, secrets, gateway, scripts',
     ...onAgent,
     queue: 'agents',
-    input: nothing,
+    input: z.object({
+      /** From this the keys of the spare are derived that the agent has taken over. */
+      spare: z.string().optional(),
+    }),
     /** Parts of the agent's initial manifest that could not be applied. */
     result: z.object({ problems: z.array(z.string()).optional() }),
     cancelable: false,

@@ -7,11 +7,12 @@ export async function diskBytesOf(
   { prisma, config }: Pick<AgentWorkerServices, 'prisma' | 'config'>,
   { workspaceId }: Pick<Agent, 'workspaceId'>,
 ): Promise<number> {
-  const { plan } = await prisma.workspace.findUniqueOrThrow({
+  const workspace = await prisma.workspace.findUnique({
     where: { id: workspaceId },
     select: { plan: { select: { agentDiskMb: true } } },
   })
-  return (plan.agentDiskMb ?? config.BERTH_AGENT_LIMITS.diskMb) * 1_048_576
+  // A spare has no workspace.
+  return (workspace?.plan.agentDiskMb ?? config.BERTH_AGENT_LIMITS.diskMb) * 1_048_576
 }
 
 /**

@@ -9,9 +9,10 @@ import { CHANNELS, type Channel, readChannels, type StoredChannel } from '../../
 import { agentsApiUrl, agentUrls } from '../../src/agents/urls.ts'
 import type { Config } from '../../src/config.ts'
 import type { PrismaClient } from '../../src/db/prisma.ts'
+import { isSpare } from '../../src/db/statements/pool.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Encryption } from '../../src/lib/encryption.ts'
-import { LLM_KEY } from '../../src/model-providers.ts'
+import { LLM_KEY, MODEL_PROVIDERS } from '../../src/model-providers.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import type { Run } from '../../src/operations/handler.ts'
@@ -30,6 +31,9 @@ const NEWS_MS = 100
 const REFUSED = 78
 /** Telegram is part of the engine; the other channels' plugins have the engine's version. */
 const BUNDLED: readonly Channel[] = ['telegram']
+
+/** Their values in the environment are virtual keys, and the config leads their providers to the model gateway. */
+const PROVIDER_SECRETS = new Set<string>([LLM_KEY, ...MODEL_PROVIDERS.flatMap(({ secrets }) => secrets)])
 
 /** The request to start a gateway, without the scripts that follow. */
 type GatewayRequest = Omit<StartRequest, 'run' | 'scripts'>
@@ -54,11 +58,12 @@ export async function readSecretsAndChannels(
   const { prisma, encryption, config } = services
   await run.report('secrets')
   const hasProxy = services.runtime.driver !== 'process'
-  const [{ env: secrets, secretVersions, hasLlmKey }, channels, { access, ...egress }] = await Promise.all([
-    agentEnvironment({ prisma, encryption, config, hasProxy }, agent),
-    agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
-    grantModelAccess(services, run, agent),
-  ])
+  const [{ env: secrets, names, secretVersions, hasLlmKey }, channels, { access, ...egress }] =
+    await Promise.all([
+      agentEnvironment({ prisma, encryption, config, hasProxy }, agent),
+      agentChannels(prisma, encryption, { ...agent, engineVersion: version }),
+      grantModelAccess(services, run, agent),
+    ])
   const options = { config, secrets, localModel: agent.localModel }
   const request: GatewayRequest = {
     env: {
@@ -73,6 +78,8 @@ export async function readSecretsAndChannels(
     defaultConfig: defaultConfig(options),
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS * 1000,
+    spare: isSpare(agent),
+    secretNames: names.filter((name) => !PROVIDER_SECRETS.has(name)),
   }
   return { request, secretVersions }
 }
@@ -91,14 +98,19 @@ interface EnvironmentServices {
  *
  * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
  * started: it would seem to work until the first request that needs the secret. The message names the secrets.
- * @returns `env`, in `secretVersions` the version of each secret in it, by the secret's id, and whether the workspace's
+ * @returns `env`, in `names` the secrets in it, in `secretVersions` the version of each secret in it, by the secret's id, and whether the workspace's
  *   LLM key is among them.
  * @throws StartFailed `secrets_unreadable`
  */
 export async function agentEnvironment(
   { prisma, encryption, config, hasProxy }: EnvironmentServices,
   agent: Agent,
-): Promise<{ env: Record<string, string>; secretVersions: Record<string, number>; hasLlmKey: boolean }> {
+): Promise<{
+  env: Record<string, string>
+  names: string[]
+  secretVersions: Record<string, number>
+  hasLlmKey: boolean
+}> {
   const attached = await prisma.secret.findMany({
     where: { agents: { some: { agentId: agent.id } } },
     orderBy: { name: 'asc' },
@@ -120,6 +132,7 @@ export async function agentEnvironment(
     )
   return {
     env: { ...secrets, ...identity(agent, config) },
+    names: Object.keys(secrets),
     secretVersions: Object.fromEntries(attached.map(({ id, version }) => [id, version])),
     hasLlmKey: attached.some(({ modelKeyHash }) => modelKeyHash !== null),
   }

@@ -9,6 +9,7 @@
 import type { AgentStatus } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import type { Transaction } from '../../src/db/prisma.ts'
+import { isSpare } from '../../src/db/statements/pool.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, type OperationFailed, type Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
@@ -16,7 +17,7 @@ import { failureOf } from './failure.ts'
 import { readSecretsAndChannels, startGateway } from './gateway.ts'
 import { MAX_REASON } from './handler.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
-import { prepareEngine, startSandbox } from './sandbox.ts'
+import { type AgentdEndpoint, prepareEngine, startSandbox } from './sandbox.ts'
 import { commitFirst, prepareWorkspace } from './workspace.ts'
 
 export interface StartedAgent {
@@ -57,6 +58,8 @@ export async function startAgent(
     // on, even if the gateway does not start. Repeated: the same write, with the newest address. Undone: by
     // `agent.delete`.
     await writeAddress(services, agent, target)
+
+    if (isSpare(agent)) return await startSpare(services, run, agent, target, version)
 
     // `workspace`, `skills`: restores the newest snapshot if the volume was lost, writes the first files of a new
     // agent, and updates its skill folders to match its rows. Needs agentd. Repeated: existing files stay; a restore
@@ -99,6 +102,19 @@ export async function startAgent(
   } catch (error) {
     throw failureOf(error) ?? error
   }
+}
+
+/** The rest of the start of an agent without an owner: its gateway runs, and its workspace stays empty. */
+async function startSpare(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+  version: string,
+): Promise<StartedAgent> {
+  const { request } = await readSecretsAndChannels(services, run, agent, version)
+  const status = await startGateway(services, run, agent, target, { ...request, scripts: 'none' })
+  return { address: target.address, status, secretVersions: {}, problems: undefined }
 }
 
 async function writeAddress(

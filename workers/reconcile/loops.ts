@@ -20,6 +20,7 @@ import { BACKUP_POLL_MS, type ScheduledBackups } from './backups.ts'
 import { removeExpiredFiles, tidyEngines } from './cleanup.ts'
 import { collectInTurn, collectReleased, POLL_MS } from './collect.ts'
 import { reconcilePins } from './pins.ts'
+import { fillPool } from './pool.ts'
 import { startSnapshotLoop } from './snapshots.ts'
 
 /** Interval for adding changes to the sum; there is one change for each file kept or removed in between. */
@@ -35,6 +36,8 @@ const INDEXES_MS = 3_600_000
 const WEBHOOKS_MS = 1000
 /** Interval of the search for calls of models that a killed agent proxy has not reported. */
 const LOST_CALLS_MS = 15_000
+/** Interval of the comparison of the pool with BERTH_POOL: a spare may have been taken. */
+const POOL_MS = 1000
 /** Interval of the query for due domains. Each domain is looked up at most once a minute. */
 const DOMAINS_MS = 10_000
 
@@ -73,7 +76,11 @@ export function startLoops(
     ...Object.values(storages).flatMap((storage) => startStorageLoops(base, storage)),
   ]
   if (agents) {
-    loops.push(startAgentLoop(agents, log), startSnapshotLoop(agents, log))
+    loops.push(
+      startAgentLoop(agents, log),
+      startSnapshotLoop(agents, log),
+      startLoop('pool', POOL_MS, log, () => fillPool(agents)),
+    )
     if (backups)
       loops.push(
         startLoop('backup', BACKUP_POLL_MS, log, (signal) => backups.makeInTurn({ pool, log }, signal)),

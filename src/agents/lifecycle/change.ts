@@ -34,7 +34,10 @@ export async function changeMetadata(
  * removes its container and volume.
  * @returns the operation's id. @throws ApiError 404 if it was already deleted.
  */
-export function deleteAgent(prisma: PrismaClient, agent: Agent): Promise<string> {
+export function deleteAgent(
+  prisma: PrismaClient,
+  agent: Pick<Agent, 'id' | 'agentId' | 'workspaceId'>,
+): Promise<string> {
   return inTransaction(prisma, async (tx) => {
     // Every writer locks the agent's row before its operations' rows.
     if (!(await lockAgentToDelete.first(tx, agent.id))) throw notFound(messages.noAgent)

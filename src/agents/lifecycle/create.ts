@@ -15,6 +15,7 @@ import { mergeChannel } from '../channels/channel-service.ts'
 import { requireFreeTokens, writeChannel } from '../channels/channel-store.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
 import { attachSkills } from '../skills/attach.ts'
+import { adoptSpare, type Spare } from '../spares.ts'
 import type { Template } from '../templates/template.ts'
 import { requireTemplate } from '../templates/template-store.ts'
 import type { NewAgent } from './agent-schema.ts'
@@ -32,7 +33,7 @@ export interface Created {
  *   deleted. 422 if the key was used for another request.
  */
 export async function createAgent(
-  { prisma, encryption }: Pick<AgentServices, 'prisma' | 'encryption'>,
+  { prisma, encryption, config }: Pick<AgentServices, 'prisma' | 'encryption' | 'config'>,
   caller: Principal,
   input: NewAgent,
   options: { engineVersion: string; idempotencyKey?: string | undefined },
@@ -49,7 +50,11 @@ export async function createAgent(
       input.templateId == null
         ? undefined
         : await requireTemplate(tx, caller.workspaceId, input.templateId, 'either', 'use')
-    const agent = await insertAgent(tx, caller, input, { ...options, template })
+    // Channels need a gateway of their own: a spare would be restarted.
+    const hasChannels = Object.keys(input.channels).length > 0
+    const { engineVersion } = options
+    const spare = hasChannels ? undefined : await adoptSpare(tx, config, { engineVersion, plan: caller.plan })
+    const agent = await insertAgent(tx, caller, input, { engineVersion, template, spare })
     await attachSecrets(tx, agent, input.secretIds)
     await attachSkills(tx, agent, input.skillCids ?? [])
     for (const channel of CHANNELS) {
@@ -59,7 +64,11 @@ export async function createAgent(
       await requireFreeTokens(tx, encryption, agent, channel, change)
       await writeChannel(tx, encryption, agent, merged)
     }
-    const operationId = await enqueue(tx, 'agent.provision', agent, { idempotencyKey, request })
+    const operationId = await enqueue(tx, 'agent.provision', agent, {
+      idempotencyKey,
+      request,
+      input: { spare: spare?.seed },
+    })
     crashPoint('before-commit')
     return { agent, operationId }
   })
@@ -77,8 +86,9 @@ async function insertAgent(
   tx: Transaction,
   { workspaceId, userId }: Principal,
   input: NewAgent,
-  { engineVersion, template }: { engineVersion: string; template: Template | undefined },
+  options: { engineVersion: string; template: Template | undefined; spare: Spare | undefined },
 ): Promise<Agent> {
+  const { engineVersion, template, spare } = options
   const { name, userName = null, userEmail = null, engine } = input
   const { description = null, defaultVibe = null, defaultEmoji = null } = template?.details ?? {}
   const id = uuidv7()
@@ -99,7 +109,7 @@ async function insertAgent(
     status: 'starting',
   }
   for (;;) {
-    const ids = { agentId: newAgentId(), gatewayToken: newGatewayToken() }
+    const ids = spare?.columns ?? { agentId: newAgentId(), gatewayToken: newGatewayToken() }
     await tx.agent.createMany({ data: { ...data, ...ids }, skipDuplicates: true })
     const agent = await findAgentById(tx, id)
     if (agent) return agent

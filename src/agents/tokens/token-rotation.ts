@@ -1,5 +1,6 @@
 /** Rotates the gateway tokens of many agents, as `POST /v0/agents/{agentId}/gateway-token/rotate` does for one. */
 import { eachRow, type PrismaClient } from '../../db/prisma.ts'
+import { POOL_WORKSPACE } from '../../db/statements/pool.ts'
 import { ApiError } from '../../errors.ts'
 import { rotateGatewayToken } from './token-service.ts'
 
@@ -16,7 +17,8 @@ export interface TokenRotation {
 const agentsOf = ({ begun, workspaceId, agentId }: TokenRotation) => ({
   deletedAt: null,
   createdAt: { lt: begun },
-  ...(workspaceId !== undefined && { workspaceId }),
+  // A spare has a token that nobody knows.
+  workspaceId: workspaceId ?? { not: POOL_WORKSPACE },
   ...(agentId !== undefined && { agentId }),
 })
 

@@ -2,6 +2,7 @@
  * Egress policies and counts. Hand-written SQL: a proxy asks for many agents at once, and a report adds to many rows and
  * publishes the first denial of each host in one statement.
  */
+import { hasOwner } from './pool.ts'
 import { narrow, statement } from './statement.ts'
 
 const json = narrow<string>('text')
@@ -17,6 +18,7 @@ const POLICY = `LEFT JOIN LATERAL (SELECT * FROM egress_policy WHERE workspace_i
 /**
  * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex), `$2`
  * addresses of agents. A credential counts only at its agent's address, and the address alone if a client sends none.
+ * A spare reaches nothing.
  */
 export const findEgressPolicies = statement({
   name: 'egress-policies',
@@ -33,7 +35,7 @@ export const findEgressPolicies = statement({
     )
     SELECT nth, a.agent_id AS "agentId", coalesce(mode, 'open') AS mode, coalesce(allow, '{}') AS allow,
       coalesce(deny, '{}') AS deny
-    FROM found JOIN agent a USING (id) ${POLICY} WHERE a.deleted_at IS NULL`,
+    FROM found JOIN agent a USING (id) ${POLICY} WHERE a.deleted_at IS NULL AND ${hasOwner('a')}`,
 })
 
 /** The brokered secrets of the agents `$1`, by their ids in paths: each once, with its agents. */

@@ -2,6 +2,7 @@
  * Workers' statements about agents. Hand-written SQL: each read joins several tables as of one moment, which Prisma
  * reads one after the other, and an idle worker saves the 35 MB that Prisma uses after its first query.
  */
+import { hasOwner } from './pool.ts'
 import { narrow, statement } from './statement.ts'
 
 // Not EXISTS: for many agents, the planner would rather read all waiting operations once.
@@ -150,5 +151,6 @@ export const readRunningAgents = statement({
           WHERE NOT has_succeeded AND state = 'failed' GROUP BY kind
         ) counted), '{}') AS failures
     FROM agent a
-    WHERE a.status = 'running' AND a.deleted_at IS NULL AND a.address IS NOT NULL AND NOT ${BUSY}`,
+    WHERE a.status = 'running' AND a.deleted_at IS NULL AND a.address IS NOT NULL AND ${hasOwner('a')}
+      AND NOT ${BUSY}`,
 })

@@ -1,0 +1,47 @@
+/** Keeps BERTH_POOL spares ready, and removes those that no longer fit or are too many. */
+import { createHash } from 'node:crypto'
+import packageJson from '../../package.json' with { type: 'json' }
+import { addSpare, removeSpare } from '../../src/agents/spares.ts'
+import type { Config } from '../../src/config.ts'
+import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
+import { readPoolRoom, readSpares } from '../../src/db/statements/pool.ts'
+import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
+import type { AgentWorkerServices } from '../services.ts'
+
+/** Each start takes a processor for ten seconds and more. */
+const STARTING = 1
+/** After a spare that did not start. */
+const PAUSE_MS = 60_000
+
+/** Compares the pool with BERTH_POOL once, or does nothing if another process does. */
+export async function fillPool(services: AgentWorkerServices): Promise<void> {
+  const { pool, prisma, config, runtime } = services
+  await withAdvisoryLock(pool, 'pool', async () => {
+    const settings = settingsOf(config, runtime.driver)
+    const engineVersion = config.BERTH_ENGINE_VERSIONS[0]
+    const { rows: spares } = await readSpares.run(pool)
+    const fit = spares.filter((spare) => spare.status !== 'not_running' && spare.settings === settings)
+    const kept = fit.slice(0, config.BERTH_POOL)
+    // An owner may have taken it in the meantime.
+    for (const spare of spares) if (!kept.includes(spare)) await removeSpare(prisma, spare)
+    const starting = kept.filter(({ status }) => status === 'starting').length
+    if (kept.length >= config.BERTH_POOL || starting >= STARTING) return
+    const { mayStart } = await readPoolRoom.one(pool, PAUSE_MS)
+    if (mayStart) await addSpare(prisma, { engineVersion, settings })
+  })
+}
+
+/** Everything that a spare is started with, as a text: another one is another spare. */
+function settingsOf(config: Config, driver: string): string {
+  const options = { config, secrets: {}, localModel: null }
+  const access = { url: '', key: '' }
+  const agent = { gatewayToken: '' }
+  const { BERTH_ENGINE_VERSIONS, BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE, BERTH_AGENT_LIMITS } = config
+  const all = [
+    [packageJson.version, driver, BERTH_ENGINE_VERSIONS[0], BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE],
+    BERTH_AGENT_LIMITS,
+    ownedConfig({ ...options, access, agent, channels: {} }),
+    defaultConfig(options),
+  ]
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex')
+}
