@@ -4,7 +4,7 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Pool } from '../db/pool.ts'
-import { hasOwner } from '../db/statements/pool.ts'
+import { hasOwner, POOL_WORKSPACE } from '../db/statements/pool.ts'
 import { coalesce } from '../lib/coalesce.ts'
 import { orAborted } from '../lib/signals.ts'
 import { catalog, OPERATION_KINDS, QUEUES } from '../operations/catalog.ts'
@@ -43,6 +43,12 @@ export const STATEMENTS = {
         SELECT FROM agent a WHERE a.status = statuses.status AND a.deleted_at IS NULL AND ${hasOwner('a')}
         LIMIT ${COUNT_LIMIT}) counted) AS value
       FROM (VALUES ('starting'), ('running'), ('not_running')) AS statuses (status)`,
+    values: [],
+  },
+  spares: {
+    text: `SELECT status, (SELECT count(*)::int FROM agent a
+        WHERE a.workspace_id = '${POOL_WORKSPACE}' AND a.status = statuses.status AND a.deleted_at IS NULL) AS value
+      FROM (VALUES ('starting'), ('running')) AS statuses (status)`,
     values: [],
   },
   kept: {
@@ -140,6 +146,17 @@ export function addDatabaseMetrics(registry: Registry, pool: Pool): void {
     registers,
     async collect() {
       const rows = await read('agents')
+      this.reset()
+      for (const { status = '', value } of rows) this.set({ status }, value)
+    },
+  })
+  new Gauge({
+    name: 'berth_spares',
+    help: 'Spare agents of the whole deployment, by status; a new agent takes over one that is running.',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      const rows = await read('spares')
       this.reset()
       for (const { status = '', value } of rows) this.set({ status }, value)
     },

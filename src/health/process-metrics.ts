@@ -21,6 +21,15 @@ export function addPartMetrics(registry: Registry, readiness: Readiness): void {
   })
 }
 
+/** @param size BERTH_POOL. */
+export function addSpareMetrics(registry: Registry, size: number): void {
+  new Gauge({
+    name: 'berth_pool_size',
+    help: 'How many spare agents this process keeps ready: BERTH_POOL.',
+    registers: [registry],
+  }).set(size)
+}
+
 const DISK_FIGURES: Record<string, [help: string, of: (room: Room, reserveBytes?: number) => number]> = {
   berth_disk_free_bytes: [
     'Bytes that this process may still write on the disk of each of its folders.',

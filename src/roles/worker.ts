@@ -8,7 +8,12 @@ import { readDestinations } from '../agent-proxy/destination.ts'
 import type { Config } from '../config.ts'
 import { createPool } from '../db/pool.ts'
 import { ConfigError } from '../errors.ts'
-import { addBackupMetrics, addDiskMetrics, addPartMetrics } from '../health/process-metrics.ts'
+import {
+  addBackupMetrics,
+  addDiskMetrics,
+  addPartMetrics,
+  addSpareMetrics,
+} from '../health/process-metrics.ts'
 import { startLoop } from '../lib/loop.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from '../operations/catalog.ts'
@@ -59,6 +64,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   })
   addPartMetrics(registry, readiness)
   addDiskMetrics(registry, disks)
+  if (agents) addSpareMetrics(registry, config.BERTH_POOL)
   const { BERTH_BACKUP_DIR } = config
   const backups = BERTH_BACKUP_DIR ? new ScheduledBackups(config, BERTH_BACKUP_DIR) : undefined
   addBackupMetrics(registry, backups && (() => backups.newest()))

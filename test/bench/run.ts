@@ -30,6 +30,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   flat: ['servers', 'kubo'],
   snapshots: ['kubo'],
   agents: ['docker', 'engines'],
+  pool: ['docker', 'engines'],
   workspace: ['docker', 'engines', 'kubo'],
   pages: ['engines'],
   start: ['servers'],

@@ -4,7 +4,7 @@
  */
 import { narrow, statement } from './statement.ts'
 
-export const POOL_WORKSPACE = '00000000-0000-0000-0000-000000000000'
+export const POOL_WORKSPACE = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 export const isSpare = ({ workspaceId }: { workspaceId: string }): boolean => workspaceId === POOL_WORKSPACE
 

@@ -54,6 +54,7 @@ describe('the environment of an agent', () => {
         USER_NAME: 'Bob',
         USER_EMAIL: '',
       },
+      names: [],
       secretVersions: {},
       hasLlmKey: false,
     })

@@ -125,10 +125,15 @@ describe('the pool', { timeout: 600_000 }, () => {
       counts.map(({ value }) => value),
       [0, 0, 0],
     )
+    const { rows: inPool } = await pool.query(STATEMENTS.spares.text)
+    assert.deepEqual(inPool, [
+      { status: 'starting', value: 0 },
+      { status: 'running', value: 1 },
+    ])
     assert.deepEqual((await findEgressPolicies.run(pool, [''], [String(row.address)])).rows, [])
     const { rows: events } = await pool.query(
       `SELECT type FROM event_pending
-      WHERE workspace_id = '00000000-0000-0000-0000-000000000000' OR resource_id = $1`,
+      WHERE workspace_id = 'ffffffff-ffff-ffff-ffff-ffffffffffff' OR resource_id = $1`,
       [spare.agentId],
     )
     assert.deepEqual(events, [])
