@@ -25,7 +25,7 @@ import { installPlugins, without } from './plugins.ts'
 import { killProcessTree } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
-import { canTakeOver, configApplied, replaceEnvironment, requireUnread } from './spare.ts'
+import { canTakeOver, replaceEnvironment, requireUnread } from './spare.ts'
 import { writeTrust } from './trust.ts'
 import { makeRoot } from './workspace.ts'
 
@@ -139,8 +139,9 @@ export class Gateway implements GatewayHandle {
     try {
       this.#adopt(request)
       await requireUnread(request, config)
+      // The engine would apply most of a changed config while it runs, but keeps what it has made of the old one.
+      if (await this.#writeConfig(request)) throw new Error('its config differs')
       await replaceEnvironment(child, before, this.#env)
-      await configApplied(log, () => this.#writeConfig(request))
       if ((await probe(this.port)) !== 'ready' || child.pid !== this.#status.pid)
         throw new Error('it is not ready')
       if (isOver()) return

@@ -70,11 +70,11 @@ export interface StartRequest {
   /** Run `build`, then `start`, once the gateway is ready; only `start` after a restart without a build. */
   scripts: 'build' | 'start' | 'none'
   /**
-   * The gateway has no owner yet. The next request gives it the owner's settings while it runs, and restarts it only if
-   * that fails.
+   * The gateway has no owner yet. The next request gives it the owner's environment while it runs, and restarts it only
+   * if that fails or is not enough.
    */
   spare?: boolean | undefined
-  /** The names in `env` of the owner's secrets, except providers' keys: a spare whose engine reads one is restarted. */
+  /** The names in `env` of the owner's secrets: a spare is restarted if its engine may have looked for one. */
   secretNames?: string[] | undefined
 }
 

@@ -4,9 +4,6 @@
  */
 import { type ChildProcess, execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isObject } from './json.ts'
-import type { Log } from './logs.ts'
 import type { AgentdConfig, StartRequest } from './protocol.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -50,8 +47,6 @@ export function canTakeOver(
   request: StartRequest,
 ): boolean {
   const { request: spare, child, isChangingHands } = run
-  const { channels } = request.ownedConfig
-  const hasChannels = isObject(channels) && Object.values(channels).some((channel) => channel !== null)
   return (
     spare.spare === true &&
     !request.spare &&
@@ -61,8 +56,7 @@ export function canTakeOver(
     // Node reads the proxy's URL and its authority's certificate, of which each request has another, when it starts.
     spare.proxyCredential === request.proxyCredential &&
     (spare.caCertificate === undefined) === (request.caCertificate === undefined) &&
-    request.plugins.length === 0 &&
-    !hasChannels
+    request.plugins.length === 0
   )
 }
 
@@ -107,33 +101,5 @@ export async function replaceEnvironment(
     await done.promise
   } finally {
     clearTimeout(timer)
-  }
-}
-
-/** The engine's messages about a config file that has changed. */
-const RELOADS = 'gateway/reload'
-const NOTICED = /^config change detected/
-const APPLIED = /^config hot reload applied/
-const APPLY_MS = 8000
-
-/**
- * Replaces the config of a running gateway, and waits until the engine has applied it.
- * @param write resolves to whether the file has changed.
- * @throws Error if the engine does not apply it, or only with a restart.
- */
-export async function configApplied(log: Log, write: () => Promise<boolean>): Promise<void> {
-  const said = Promise.withResolvers<string>()
-  const stop = log.subscribe(({ source, message }) => {
-    if (source === RELOADS && !NOTICED.test(message)) said.resolve(message)
-  })
-  try {
-    if (!(await write())) return
-    const answer = await Promise.race([
-      said.promise,
-      sleep(APPLY_MS, 'the engine has not applied its config', { ref: false }),
-    ])
-    if (!APPLIED.test(answer)) throw new Error(answer)
-  } finally {
-    stop()
   }
 }

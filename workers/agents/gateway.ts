@@ -12,7 +12,7 @@ import type { PrismaClient } from '../../src/db/prisma.ts'
 import { isSpare } from '../../src/db/statements/pool.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Encryption } from '../../src/lib/encryption.ts'
-import { LLM_KEY, MODEL_PROVIDERS } from '../../src/model-providers.ts'
+import { LLM_KEY } from '../../src/model-providers.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import type { Run } from '../../src/operations/handler.ts'
@@ -31,9 +31,6 @@ const NEWS_MS = 100
 const REFUSED = 78
 /** Telegram is part of the engine; the other channels' plugins have the engine's version. */
 const BUNDLED: readonly Channel[] = ['telegram']
-
-/** Their values in the environment are virtual keys, and the config leads their providers to the model gateway. */
-const PROVIDER_SECRETS = new Set<string>([LLM_KEY, ...MODEL_PROVIDERS.flatMap(({ secrets }) => secrets)])
 
 /** The request to start a gateway, without the scripts that follow. */
 type GatewayRequest = Omit<StartRequest, 'run' | 'scripts'>
@@ -79,7 +76,7 @@ export async function readSecretsAndChannels(
     plugins: channels.plugins,
     readyMs: config.BERTH_AGENT_READY_SECONDS * 1000,
     spare: isSpare(agent),
-    secretNames: names.filter((name) => !PROVIDER_SECRETS.has(name)),
+    secretNames: names,
   }
   return { request, secretVersions }
 }

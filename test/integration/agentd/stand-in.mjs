@@ -3,9 +3,9 @@
  * log does not hide.
  */
 import { execSync, spawn } from 'node:child_process'
-import { appendFileSync, readFileSync, watch } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 
 const {
   AGENT_READY_AFTER_MS = '0',
@@ -16,10 +16,9 @@ const {
   AGENT_FLOOD_BYTES,
   AGENT_IGNORE_SIGTERM,
   AGENT_HELPER,
-  AGENT_ON_CONFIG,
 } = process.env
-const say = (level, message, subsystem = 'gateway') =>
-  console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem, message }))
+const say = (level, message) =>
+  console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem: 'gateway', message }))
 
 say('info', `environment: ${JSON.stringify(process.env)}`)
 if (AGENT_SAY) say('error', AGENT_SAY.replace('{pid}', process.pid))
@@ -49,15 +48,6 @@ server.on('error', (error) => {
 server.listen(Number(process.argv[process.argv.indexOf('--port') + 1]), '127.0.0.1')
 if (AGENT_DIE_AFTER_MS && mayDie())
   setTimeout(() => process.exit(Number(AGENT_EXIT_CODE)), Number(AGENT_DIE_AFTER_MS))
-
-// Like the engine, which watches its config.
-const { OPENCLAW_CONFIG_PATH: config } = process.env
-if (AGENT_ON_CONFIG)
-  watch(dirname(config), (_, name) => {
-    if (name !== 'openclaw.json') return
-    say('info', 'config change detected; evaluating reload (models)', 'gateway/reload')
-    say('info', AGENT_ON_CONFIG, 'gateway/reload')
-  })
 
 /** Whether this start is among the first AGENT_DEATHS; without a number, all are. */
 function mayDie() {
