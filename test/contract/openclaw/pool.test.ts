@@ -5,7 +5,7 @@ import { STAND_IN } from '../../integration/agents/stand-in.ts'
 import { until } from '../../support/processes.ts'
 import { stackKind } from '../../support/stack.ts'
 import { openContext, startShared } from '../context.ts'
-import { newAgent, remove } from './context.ts'
+import { finalAnswer, remove } from './context.ts'
 
 const AGENTS = '/v0/agents'
 const FULL_MS = 600_000
@@ -31,7 +31,12 @@ describe('a Berth with spare agents', { timeout: 900_000 }, () => {
     const strange = await api.get(path)
     assert.notEqual(strange.status, 200)
 
-    const first = await newAgent(api, { name: 'First' })
+    const create = async (name: string) => {
+      const { status, body } = await finalAnswer(api, AGENTS, { name })
+      assert.equal(status, 201, JSON.stringify(body))
+      return body.agent as { agentId: string }
+    }
+    const first = await create('First')
     assert.equal(first.agentId, spare.agent_id)
     const { body } = await api.get(path)
     assert.deepEqual(
@@ -40,7 +45,7 @@ describe('a Berth with spare agents', { timeout: 900_000 }, () => {
     )
     const command = { command: 'echo $AGENT_NAME' }
     assert.equal((await api.post(`${path}/console/exec`, command)).body.stdout, 'First\n')
-    const second = await newAgent(api, { name: 'Second' })
+    const second = await create('Second')
     assert.notEqual(second.agentId, first.agentId)
     const listed = (await api.get(AGENTS)).body.agents as { name: string }[]
     assert.deepEqual(
