@@ -91,7 +91,7 @@ function answer(
   json({ welcome: isIn })
 }
 
-/** What follows the scheme of `Authorization`, decoded from base64. */
+/** Decodes the credentials in `Authorization`. */
 const decode = (authorization = '') => atob(/^Basic ([\w+/=]+)$/.exec(authorization)?.[1] ?? '')
 
 const listen = (server: Server, host: string, port: number) =>
