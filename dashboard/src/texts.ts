@@ -867,7 +867,7 @@ export const texts = {
     lists: { allow: 'Allowed hosts', deny: 'Denied hosts' },
     examples: { allow: 'api.example.com\n*.example.org:443', deny: 'ads.example.com\n*.example.net' },
     rulesHint:
-      'One host per line, with or without a port. *.example.com stands for every name below example.com.',
+      'One host per line, with or without a port. *.example.com stands for every name below example.com. “GET,POST api.example.com /v1/*” limits a host to some methods and paths.',
     noEffect: 'This list has no effect in this mode.',
     save: 'Save',
     saved: 'Saved.',

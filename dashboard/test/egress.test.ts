@@ -30,13 +30,19 @@ describe('egress policies', () => {
     await button('Save').click()
     await main.getByRole('alert').getByText('https://ads.example.com: must be a host, such as').waitFor()
     await look('egress-refused')
-    await main.getByLabel('Denied hosts').fill('*.example.net\nAds.example.com, ads.example.com')
+    await main
+      .getByLabel('Denied hosts')
+      .fill('*.example.net\nAds.example.com, ads.example.com\nGET,PUT  API.example.com /v1/* /v2')
     await button('Save').click()
     await main.getByText('The workspace has this policy, set').waitFor()
     assert.deepEqual(await policyOf('/v0/egress'), {
       mode: 'open',
       allow: [],
-      deny: ['*.example.net', 'ads.example.com'],
+      deny: [
+        '*.example.net',
+        'ads.example.com',
+        { host: 'api.example.com', methods: ['GET', 'PUT'], paths: ['/v1/*', '/v2'] },
+      ],
     })
     await main.getByText('Saved.').waitFor()
     await look('egress-workspace')

@@ -23233,8 +23233,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                         };
@@ -23263,11 +23271,29 @@ export interface operations {
                  *       "mode": "listed",
                  *       "allow": [
                  *         "api.example.com",
-                 *         "*.example.org:443"
+                 *         "*.example.org:443",
+                 *         {
+                 *           "host": "api.example.net",
+                 *           "methods": [
+                 *             "GET"
+                 *           ],
+                 *           "paths": [
+                 *             "/v1/*"
+                 *           ]
+                 *         }
                  *       ],
                  *       "deny": [
                  *         "api.example.com",
-                 *         "*.example.org:443"
+                 *         "*.example.org:443",
+                 *         {
+                 *           "host": "api.example.net",
+                 *           "methods": [
+                 *             "GET"
+                 *           ],
+                 *           "paths": [
+                 *             "/v1/*"
+                 *           ]
+                 *         }
                  *       ]
                  *     }
                  */
@@ -23277,9 +23303,23 @@ export interface operations {
                      * @enum {string}
                      */
                     mode: "open" | "listed" | "none";
-                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. */
-                    allow?: string[];
-                    deny?: string[];
+                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
+                    allow?: (string | {
+                        /** Format: egress-rule */
+                        host: string;
+                        /** @description Default: every method. */
+                        methods?: string[];
+                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        paths?: string[];
+                    })[];
+                    deny?: (string | {
+                        /** Format: egress-rule */
+                        host: string;
+                        /** @description Default: every method. */
+                        methods?: string[];
+                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        paths?: string[];
+                    })[];
                 };
             };
         };
@@ -23312,8 +23352,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                         };
@@ -23369,8 +23417,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                         };
@@ -23430,8 +23486,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                             /**
@@ -23475,11 +23539,29 @@ export interface operations {
                  *       "mode": "listed",
                  *       "allow": [
                  *         "api.example.com",
-                 *         "*.example.org:443"
+                 *         "*.example.org:443",
+                 *         {
+                 *           "host": "api.example.net",
+                 *           "methods": [
+                 *             "GET"
+                 *           ],
+                 *           "paths": [
+                 *             "/v1/*"
+                 *           ]
+                 *         }
                  *       ],
                  *       "deny": [
                  *         "api.example.com",
-                 *         "*.example.org:443"
+                 *         "*.example.org:443",
+                 *         {
+                 *           "host": "api.example.net",
+                 *           "methods": [
+                 *             "GET"
+                 *           ],
+                 *           "paths": [
+                 *             "/v1/*"
+                 *           ]
+                 *         }
                  *       ]
                  *     }
                  */
@@ -23489,9 +23571,23 @@ export interface operations {
                      * @enum {string}
                      */
                     mode: "open" | "listed" | "none";
-                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. */
-                    allow?: string[];
-                    deny?: string[];
+                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
+                    allow?: (string | {
+                        /** Format: egress-rule */
+                        host: string;
+                        /** @description Default: every method. */
+                        methods?: string[];
+                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        paths?: string[];
+                    })[];
+                    deny?: (string | {
+                        /** Format: egress-rule */
+                        host: string;
+                        /** @description Default: every method. */
+                        methods?: string[];
+                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        paths?: string[];
+                    })[];
                 };
             };
         };
@@ -23526,8 +23622,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                             /**
@@ -23599,8 +23703,16 @@ export interface operations {
                         data: {
                             /** @enum {string} */
                             mode: "open" | "listed" | "none";
-                            allow: string[];
-                            deny: string[];
+                            allow: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
+                            deny: (string | {
+                                host: string;
+                                methods?: string[];
+                                paths?: string[];
+                            })[];
                             /** @description Null if none was set. */
                             updatedAt: string | null;
                             /**

@@ -30,7 +30,9 @@ export interface BrokeredSecret {
  * A host as in {@link Destination}, with or without a port; one that begins with `*.` matches every name below it. With
  * methods or paths it stands only for such requests. A path that ends in `*` matches all that begin with the rest.
  */
-export type EgressRule = string | { host: string; methods?: string[]; paths?: string[] }
+export type EgressRule =
+  | string
+  | { host: string; methods?: string[] | undefined; paths?: string[] | undefined }
 
 export interface EgressPolicy {
   /** The agent's id in paths. */

@@ -8,6 +8,7 @@ import { addEgressCounts, findEgressPolicies } from '../../db/statements/egress.
 import { proxyControl } from '../../http/proxy-control.ts'
 import { storableText } from '../../lib/read.ts'
 import { BrokeredValues } from './brokered-values.ts'
+import { readRules } from './policies.ts'
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 const request = z.object({
@@ -54,7 +55,8 @@ export function egressControl(
         // Two agents with one address: the row of the one that had it before does not know yet.
         if (!one || more.length > 0) return null
         const { nth: _nth, ...policy } = one
-        return { ...policy, secrets: (credential && secrets.get(policy.agentId)) || [] }
+        const [allow, deny] = [readRules(policy.allow), readRules(policy.deny)]
+        return { ...policy, allow, deny, secrets: (credential && secrets.get(policy.agentId)) || [] }
       }),
     }
   })

@@ -69,6 +69,23 @@ describe('an egress policy', () => {
     )
     assert.deepEqual(await applied(), { agentId, ...own, secrets: [] })
 
+    const limited = { host: 'api.example.com:443', methods: ['GET'], paths: ['/v1/*'] }
+    const rules = {
+      mode: 'listed',
+      allow: [limited, 'b.example'],
+      deny: [{ host: 'b.example', methods: ['PUT'] }],
+    }
+    const given = { ...limited, host: 'API.example.com:443', methods: ['get'] }
+    const limits = await api.put(path, { ...rules, allow: [given, 'b.example'] })
+    assert.deepEqual(limits.body.data, {
+      ...rules,
+      source: 'agent',
+      enforced: true,
+      updatedAt: limits.body.data.updatedAt,
+    })
+    assert.deepEqual((await api.get(path)).body, limits.body)
+    assert.deepEqual(await applied(), { agentId, ...rules, secrets: [] })
+
     assert.equal((await api.delete(path)).body.data.source, 'workspace')
     assert.deepEqual((await api.delete('/v0/egress')).body.data, { ...open, updatedAt: null })
     assert.deepEqual((await api.get(path)).body, none)
@@ -79,6 +96,16 @@ describe('an egress policy', () => {
     for (const [body, message] of [
       [{}, 'mode: must be open, listed or none'],
       [{ mode: 'listed', allow: ['https://x'] }, /^allow\[0\]: must be a host, such as/],
+      [{ mode: 'listed', allow: [{ host: 'a.example' }] }, /^allow\[0\]: must have methods or paths/],
+      [
+        { mode: 'listed', allow: [{ host: '192.0.2.1', methods: ['GET'] }] },
+        /^allow\[0\]: must have methods or/,
+      ],
+      [
+        { mode: 'open', deny: [{ host: 'a.example', paths: ['/a/../b'] }] },
+        /^deny\[0\]: must have methods or/,
+      ],
+      [{ mode: 'open', deny: [{ host: 'a.example', methods: ['GET /'] }] }, /^deny\[0\]/],
       [{ mode: 'open', deny: Array(201).fill('a.example') }, 'deny: must have at most 200 rules'],
       [{ mode: 'open', ports: [443] }, /ports/],
     ] as const) {

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../api/change.ts'
 import { api, unwrap } from '../../api/client.ts'
-import { type Draft, draftOf, type Policy, policyOf } from './rules.ts'
+import { type Draft, draftOf, lineOf, type Policy, policyOf } from './rules.ts'
 
 /** No event reports changes of policies, or counts. */
 const EACH_MS = 15_000
@@ -101,7 +101,7 @@ export type Editing = ReturnType<typeof useEditing>
 function nameRule(error: Error, policy: Policy): Error {
   const message = error.message.replace(
     /\b(allow|deny)\[(\d+)\]/g,
-    (place, list: 'allow' | 'deny', i: string) => policy[list][Number(i)] ?? place,
+    (place, list: 'allow' | 'deny', i: string) => lineOf(policy[list][Number(i)] ?? place),
   )
   return new Error(message)
 }

@@ -673,7 +673,7 @@ export type $EgressPolicyPayload<ExtArgs extends runtime.Types.Extensions.Intern
      */
     mode: string
     /**
-     * Hosts as `host` or `host:port`; one that begins with `*.` matches every name below it.
+     * Hosts as `host` or `host:port`; one that begins with `*.` matches every name below it. With methods or paths, JSON.
      */
     allow: string[]
     deny: string[]
