@@ -131,7 +131,15 @@ function parseHost(given: string): string | undefined {
   const [, star = '', name = ''] = HOST.exec(given) ?? []
   const ascii = domainToASCII(name)
   if (ascii.length > MAX_NAME || !LABELS.test(ascii) || isIP(ascii)) return undefined
-  // Names below a suffix such as `github.io` belong to strangers.
-  if (star && getDomain(ascii, { allowPrivateDomains: true }) === null) return undefined
+  if (star && !isOfOneOwner(ascii)) return undefined
   return star + ascii
+}
+
+/**
+ * False for a public suffix (`github.io`), and if the names below are suffixes (`compute.amazonaws.com`): strangers have names
+ * there.
+ */
+function isOfOneOwner(name: string): boolean {
+  const [own, below] = [name, `x.${name}`].map((one) => getDomain(one, { allowPrivateDomains: true }))
+  return own !== null && own === below
 }

@@ -149,9 +149,15 @@ describe('hosts that a secret cannot have', () => {
       'localhost',
       '',
     ].map((host): [string, object, RegExp] => [`the host ${host || '(empty)'}`, { hosts: [host] }, HOST]),
-    ...['*.com', '*.co.uk', '*.github.io', '*', 'a.*.example.com', '*.*.example.com'].map(
-      (host): [string, object, RegExp] => [`the host ${host}`, { hosts: [host] }, HOST],
-    ),
+    ...[
+      '*.com',
+      '*.co.uk',
+      '*.github.io',
+      '*.compute.amazonaws.com',
+      '*',
+      'a.*.example.com',
+      '*.*.example.com',
+    ].map((host): [string, object, RegExp] => [`the host ${host}`, { hosts: [host] }, HOST]),
     [
       '21 hosts',
       { hosts: Array.from({ length: 21 }, (_, i) => `h${i}.example.com`) },
