@@ -13,9 +13,10 @@ import { berthOf, runBundle } from '../support/command-line.ts'
 import { useFolder } from '../support/folder.ts'
 import { until } from '../support/processes.ts'
 import { runCli } from '../support/stack.ts'
+import { insertAgent } from './agents/rows.ts'
 import { inlineCid, missingCid, openContext } from './context.ts'
 
-const { url, workspace } = await openContext()
+const { url, workspace, anonymous, sql } = await openContext()
 const own = await workspace()
 const dir = await useFolder('berth-command-line-')
 const env = { BERTH_URL: url, BERTH_KEY: String(own.api.key), XDG_CONFIG_HOME: dir }
@@ -119,6 +120,31 @@ describe('berth webhooks', () => {
     assert.equal(code, 130)
     assert.deepEqual([got[0]?.type, got[0]?.data.name], ['group.created', 'heard'])
     assert.equal(JSON.parse(stdout.split('\n')[0] ?? '').status, 200)
+  })
+})
+
+describe('berth agents secrets', () => {
+  it('a secret gets hosts, keeps them with a new value, and the list says that the agent cannot read it', async () => {
+    const { agentId } = await insertAgent({ anonymous, sql }, own)
+    const set = (stdin: string, ...more: string[]) =>
+      berthOf({ env, stdin }, 'agents', 'secrets', 'set', agentId, 'CATALOGUE_KEY', ...more)
+    await set(
+      'ck-0123456789',
+      '--host',
+      'api.example.com',
+      '--host',
+      '*.example.org',
+      '--via',
+      'header:X-Api-Key',
+    )
+    await set('ck-9876543210')
+    const [{ hosts, via }] = await json('agents', 'secrets', 'ls', agentId)
+    assert.deepEqual(hosts, ['api.example.com', '*.example.org'])
+    assert.deepEqual(via, { as: 'header', name: 'X-Api-Key' })
+    const listed = await berth('agents', 'secrets', 'ls', agentId)
+    assert.match(listed, /^CATALOGUE_KEY .* no +api\.example\.com \*\.example\.org/m)
+    const args = ['agents', 'secrets', 'set', agentId, 'CATALOGUE_KEY', '--via', 'header:']
+    assert.equal((await runBundle(args, { env, stdin: 'x' })).code, 2)
   })
 })
 
