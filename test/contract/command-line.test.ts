@@ -1,15 +1,17 @@
 /** `berth` against a Berth, as a user runs it elsewhere. Commands of running agents are in `openclaw/`. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
+import { promisify, stripVTControlCharacters } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import operator from '../../bin/operator-commands.json' with { type: 'json' }
 import root from '../../package.json' with { type: 'json' }
-import { berthOf, runBundle } from '../support/command-line.ts'
+import { BUNDLE, berthOf, runBundle } from '../support/command-line.ts'
 import { useFolder } from '../support/folder.ts'
 import { until } from '../support/processes.ts'
 import { runCli } from '../support/stack.ts'
@@ -73,6 +75,19 @@ describe('berth files', () => {
     assert.equal(size, content.length)
     await berth('files', 'get', id, 'large.copy')
     assert.ok(content.equals(await readFile(join(dir, 'large.copy'))))
+  })
+  it('a terminal shows the progress of an upload, and then its CID and a link', async () => {
+    const inTerminal = promisify(execFile)(
+      'script',
+      ['-qec', 'node "$BERTH" files add large.bin', '/dev/null'],
+      {
+        env: { ...env, BERTH: BUNDLE, PATH: process.env.PATH, TERM: 'xterm' },
+        cwd: dir,
+      },
+    )
+    const shown = stripVTControlCharacters((await inTerminal).stdout)
+    assert.match(shown, /[░█]{24} +\d+% large\.bin {2}[\d.]+ \w+ of 17\.0 MiB/)
+    assert.match(shown, /\rbaf\w+\r\nhttp:.*\/files\/baf/)
   })
   it('stdin is added under a name', async () => {
     const cid = await berthOf({ env, stdin: 'from a pipe' }, 'files', 'add', '-', '--name', 'piped')

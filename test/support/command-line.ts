@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
-const BUNDLE = fileURLToPath(new URL('../../clients/cli/dist/berth.mjs', import.meta.url))
+export const BUNDLE = fileURLToPath(new URL('../../clients/cli/dist/berth.mjs', import.meta.url))
 
 export interface Said {
   code: number | null

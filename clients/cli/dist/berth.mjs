@@ -565,10 +565,15 @@ function pause(ms, signal) {
 }
 
 // ../typescript/src/client.ts
+function trimSlashes(url) {
+  let end = url.length;
+  while (url[end - 1] === "/") end--;
+  return url.slice(0, end);
+}
 function createClient2(options = {}) {
   const { url = "", key, headers, retries = 3, fetch: fetch2 = globalThis.fetch } = options;
   return createClient({
-    baseUrl: url.replace(/\/+$/, ""),
+    baseUrl: trimSlashes(url),
     headers: { ...key && { authorization: `Bearer ${key}` }, ...headers },
     fetch: (request) => send(request, { retries, fetch: fetch2 })
   });
@@ -768,7 +773,10 @@ async function uploadInPieces(berth, content, { name, network = "private", group
     }
   }
   onProgress?.(content.size, content.size);
-  return { id, cid: cid ?? "", name: filename, size: content.size, network };
+  const query = { cid: cid ?? "", limit: 1 };
+  const { data } = await berth.GET("/v3/files/{network}", { params: { path: { network }, query } });
+  const known = data?.data.files[0];
+  return { id: known?.id ?? id, cid: cid ?? "", name: known?.name ?? filename, size: content.size, network };
 }
 var isRetried = (failure) => !(failure instanceof RequestError) || RETRIED2.has(failure.status);
 var nameOf = (content) => content.name ?? "file";
@@ -1745,31 +1753,35 @@ var MarkdownWriter = class {
   }
 };
 function renderLine(line, { isCode, room }) {
-  const [, indent = "", rest = ""] = /^(\s*)(.*)$/.exec(line) ?? [];
+  const rest = line.trimStart();
+  const indent = line.slice(0, line.length - rest.length);
   if (/^(```|~~~)/.test(rest)) return [paint("dim", rest.slice(0, room - 1))];
   if (isCode) return hardWrap(line, room - 1).map((part) => paint("cyan", part));
-  const heading = /^#{1,6}\s+(.*)$/.exec(rest);
+  const [heading] = /^#{1,6}\s/.exec(rest) ?? [];
   if (heading)
-    return wrap(inline(heading[1] ?? ""), room - 1).map((part) => paint(["bold", "underline"], part));
+    return wrap(inline(rest.slice(heading.length)), room - 1).map(
+      (part) => paint(["bold", "underline"], part)
+    );
   if (/^([-*_])(\s*\1){2,}$/.test(rest)) return [paint("dim", "\u2500".repeat(Math.min(room - 1, 40)))];
-  const quote2 = /^>\s?(.*)$/.exec(rest);
-  if (quote2) return wrap(inline(quote2[1] ?? ""), room - 3).map((part) => `${paint("dim", "\u2502")} ${part}`);
-  const item = /^([-*+]|\d+[.)])\s+(\[[ xX]\]\s+)?(.*)$/.exec(rest);
-  if (!item) return wrap(inline(rest), room - 1 - indent.length).map((part) => indent + part);
-  const [, bullet = "", box, text5 = ""] = item;
-  const mark = box ? /x/i.test(box) ? "\u2611" : "\u2610" : /\d/.test(bullet) ? bullet : "\u2022";
+  if (rest.startsWith(">"))
+    return wrap(inline(rest.slice(1).trimStart()), room - 3).map((part) => `${paint("dim", "\u2502")} ${part}`);
+  const [bullet] = /^([-*+]|\d{1,9}[.)])\s/.exec(rest) ?? [];
+  if (!bullet) return wrap(inline(rest), room - 1 - indent.length).map((part) => indent + part);
+  const item = rest.slice(bullet.length).trimStart();
+  const [box] = /^\[[ xX]\]\s/.exec(item) ?? [];
+  const mark = box ? /x/i.test(box) ? "\u2611" : "\u2610" : /\d/.test(bullet) ? bullet.trim() : "\u2022";
   const hanging = " ".repeat(indent.length + widthOf(mark) + 1);
-  return wrap(inline(text5), room - 1 - hanging.length).map(
+  return wrap(inline(item.slice(box?.length ?? 0)), room - 1 - hanging.length).map(
     (part, index) => index === 0 ? `${indent}${paint("cyan", mark)} ${part}` : hanging + part
   );
 }
 function inline(text5) {
-  return text5.split(/(`+[^`]+`+)/).map(
-    (part) => part.startsWith("`") ? paint("cyan", part.replace(/^`+\s?|\s?`+$/g, "")) : emphasis(part)
+  return text5.split(/(`[^`]+`)/).map(
+    (part) => part.length > 2 && part.startsWith("`") && part.endsWith("`") ? paint("cyan", part.slice(1, -1).trim()) : emphasis(part)
   ).join("");
 }
 var emphasis = (text5) => text5.replace(
-  /!?\[([^\]]+)\]\(([^()\s]+)\)/g,
+  /!?\[([^[\]]+)\]\(([^()\s]+)\)/g,
   (_, label, url) => label === url ? paint("underline", url) : `${paint("underline", label)} ${paint("dim", `(${url})`)}`
 ).replace(/\*\*([^*]+)\*\*|__([^_]+)__/g, (_, star, under) => paint("bold", star ?? under)).replace(/(?<![\w*])\*([^*\s][^*]*)\*(?![\w*])/g, (_, inner) => paint("italic", inner)).replace(/~~([^~]+)~~/g, (_, inner) => paint("strikethrough", inner));
 function wrap(text5, room) {
@@ -2577,7 +2589,7 @@ function trim(url) {
   const text5 = /^https?:\/\//.test(url) ? url : `${/^(localhost|127\.|\[::1)/.test(url) ? "http" : "https"}://${url}`;
   if (!URL.canParse(text5))
     throw new AdvisedError(`${url} is not a URL`, "write it like https://berth.example.org", EXIT.usage);
-  return text5.replace(/\/+$/, "");
+  return trimSlashes(text5);
 }
 
 // src/commands/profiles.ts
@@ -2905,10 +2917,10 @@ async function send2(berth, local, name, settings) {
   try {
     const progress = __using(_stack, new Progress(`${name}  ${bytes(local.bytes)}`));
     if (local.content instanceof Blob)
-      return upload(berth, local.content, { ...settings, name, onProgress: progress.sent(name) });
+      return await upload(berth, local.content, { ...settings, name, onProgress: progress.sent(name) });
     if (local.content.length === 0)
       throw new AdvisedError(`${name} has no files`, "--hidden includes hidden ones");
-    return uploadFolder(berth, name, local.content, settings);
+    return await uploadFolder(berth, name, local.content, settings);
   } catch (_) {
     var _error = _, _hasError = true;
   } finally {

@@ -58,21 +58,25 @@ export class MarkdownWriter {
 
 /** One line of Markdown as lines of a terminal. */
 export function renderLine(line: string, { isCode, room }: { isCode: boolean; room: number }): string[] {
-  const [, indent = '', rest = ''] = /^(\s*)(.*)$/.exec(line) ?? []
+  const rest = line.trimStart()
+  const indent = line.slice(0, line.length - rest.length)
   if (/^(```|~~~)/.test(rest)) return [paint('dim', rest.slice(0, room - 1))]
   if (isCode) return hardWrap(line, room - 1).map((part) => paint('cyan', part))
-  const heading = /^#{1,6}\s+(.*)$/.exec(rest)
+  const [heading] = /^#{1,6}\s/.exec(rest) ?? []
   if (heading)
-    return wrap(inline(heading[1] ?? ''), room - 1).map((part) => paint(['bold', 'underline'], part))
+    return wrap(inline(rest.slice(heading.length)), room - 1).map((part) =>
+      paint(['bold', 'underline'], part),
+    )
   if (/^([-*_])(\s*\1){2,}$/.test(rest)) return [paint('dim', '─'.repeat(Math.min(room - 1, 40)))]
-  const quote = /^>\s?(.*)$/.exec(rest)
-  if (quote) return wrap(inline(quote[1] ?? ''), room - 3).map((part) => `${paint('dim', '│')} ${part}`)
-  const item = /^([-*+]|\d+[.)])\s+(\[[ xX]\]\s+)?(.*)$/.exec(rest)
-  if (!item) return wrap(inline(rest), room - 1 - indent.length).map((part) => indent + part)
-  const [, bullet = '', box, text = ''] = item
-  const mark = box ? (/x/i.test(box) ? '☑' : '☐') : /\d/.test(bullet) ? bullet : '•'
+  if (rest.startsWith('>'))
+    return wrap(inline(rest.slice(1).trimStart()), room - 3).map((part) => `${paint('dim', '│')} ${part}`)
+  const [bullet] = /^([-*+]|\d{1,9}[.)])\s/.exec(rest) ?? []
+  if (!bullet) return wrap(inline(rest), room - 1 - indent.length).map((part) => indent + part)
+  const item = rest.slice(bullet.length).trimStart()
+  const [box] = /^\[[ xX]\]\s/.exec(item) ?? []
+  const mark = box ? (/x/i.test(box) ? '☑' : '☐') : /\d/.test(bullet) ? bullet.trim() : '•'
   const hanging = ' '.repeat(indent.length + widthOf(mark) + 1)
-  return wrap(inline(text), room - 1 - hanging.length).map((part, index) =>
+  return wrap(inline(item.slice(box?.length ?? 0)), room - 1 - hanging.length).map((part, index) =>
     index === 0 ? `${indent}${paint('cyan', mark)} ${part}` : hanging + part,
   )
 }
@@ -80,16 +84,18 @@ export function renderLine(line: string, { isCode, room }: { isCode: boolean; ro
 /** Marks within a line as styles; a mark that is not closed yet stays as it is. */
 function inline(text: string): string {
   return text
-    .split(/(`+[^`]+`+)/)
+    .split(/(`[^`]+`)/)
     .map((part) =>
-      part.startsWith('`') ? paint('cyan', part.replace(/^`+\s?|\s?`+$/g, '')) : emphasis(part),
+      part.length > 2 && part.startsWith('`') && part.endsWith('`')
+        ? paint('cyan', part.slice(1, -1).trim())
+        : emphasis(part),
     )
     .join('')
 }
 
 const emphasis = (text: string): string =>
   text
-    .replace(/!?\[([^\]]+)\]\(([^()\s]+)\)/g, (_, label, url) =>
+    .replace(/!?\[([^[\]]+)\]\(([^()\s]+)\)/g, (_, label, url) =>
       label === url ? paint('underline', url) : `${paint('underline', label)} ${paint('dim', `(${url})`)}`,
     )
     .replace(/\*\*([^*]+)\*\*|__([^_]+)__/g, (_, star, under) => paint('bold', star ?? under))

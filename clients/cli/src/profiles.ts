@@ -2,6 +2,7 @@
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { trimSlashes } from '../../typescript/src/client.ts'
 import { AdvisedError, EXIT } from './errors.ts'
 
 export interface Target {
@@ -81,5 +82,5 @@ export function trim(url: string): string {
     : `${/^(localhost|127\.|\[::1)/.test(url) ? 'http' : 'https'}://${url}`
   if (!URL.canParse(text))
     throw new AdvisedError(`${url} is not a URL`, 'write it like https://berth.example.org', EXIT.usage)
-  return text.replace(/\/+$/, '')
+  return trimSlashes(text)
 }

@@ -18,11 +18,18 @@ export interface ClientOptions {
   fetch?: (request: Request) => Promise<Response>
 }
 
+/** The URL without slashes at its end. */
+export function trimSlashes(url: string): string {
+  let end = url.length
+  while (url[end - 1] === '/') end--
+  return url.slice(0, end)
+}
+
 /** A client of one Berth. It sends nothing by itself. */
 export function createClient(options: ClientOptions = {}): Berth {
   const { url = '', key, headers, retries = 3, fetch = globalThis.fetch } = options
   return createFetchClient<paths>({
-    baseUrl: url.replace(/\/+$/, ''),
+    baseUrl: trimSlashes(url),
     headers: { ...(key && { authorization: `Bearer ${key}` }), ...headers },
     fetch: (request) => send(request, { retries, fetch }),
   })

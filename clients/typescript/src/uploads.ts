@@ -129,7 +129,11 @@ async function uploadInPieces(
     }
   }
   onProgress?.(content.size, content.size)
-  return { id, cid: cid ?? '', name: filename, size: content.size, network }
+  // If the workspace already had the content, its file stays. A key that may only upload cannot read which one.
+  const query = { cid: cid ?? '', limit: 1 }
+  const { data } = await berth.GET('/v3/files/{network}', { params: { path: { network }, query } })
+  const known = data?.data.files[0]
+  return { id: known?.id ?? id, cid: cid ?? '', name: known?.name ?? filename, size: content.size, network }
 }
 
 /** `fetch` rejects with another error if the connection was lost. */

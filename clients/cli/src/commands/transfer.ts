@@ -100,12 +100,13 @@ async function read(path: string, { name, hidden }: ReadOptions): Promise<Local>
 type Settings = Parameters<typeof uploadFolder>[3] & {}
 
 async function send(berth: Berth, local: Local, name: string, settings: Settings) {
+  // Awaited here: the line lasts as long as the upload.
   using progress = new Progress(`${name}  ${bytes(local.bytes)}`)
   if (local.content instanceof Blob)
-    return upload(berth, local.content, { ...settings, name, onProgress: progress.sent(name) })
+    return await upload(berth, local.content, { ...settings, name, onProgress: progress.sent(name) })
   if (local.content.length === 0)
     throw new AdvisedError(`${name} has no files`, '--hidden includes hidden ones')
-  return uploadFolder(berth, name, local.content, settings)
+  return await uploadFolder(berth, name, local.content, settings)
 }
 
 /** Calls `act` with the path of each file in a folder. */

@@ -1,1 +1,0 @@
-import{t as e}from"./texts-xr65rYEC.js";import{it as t}from"./index-ClhWlZac.js";import{k as n}from"./me-BWpEElw9.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
