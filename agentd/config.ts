@@ -15,6 +15,8 @@ import {
   parseConfig,
   readConfig,
   replaceConfig,
+  without,
+  withoutGateway,
 } from './openclaw-config.ts'
 import { apiPath, type Paths } from './paths.ts'
 import type { ConfigCheck, ConfigText, ConfigWritten } from './protocol.ts'
@@ -27,7 +29,7 @@ const WAITING = 8
 
 /**
  * `GET`, `PUT /v1/config` and `POST /v1/config/validate`: openclaw.json without its secrets. `GET /v1/config/owned`:
- * the operator's keys.
+ * the operator's keys; `GET /v1/config/own`: the rest, with its secrets.
  */
 export function configService(agent: Agent): Service {
   const file = new ConfigFile(agent)
@@ -35,6 +37,7 @@ export function configService(agent: Agent): Service {
   return {
     routes: [
       { method: 'GET', path: '/v1/config', handle: async () => ({ body: await file.read() }) },
+      { method: 'GET', path: '/v1/config/own', handle: async () => ({ body: { config: await file.own() } }) },
       {
         method: 'GET',
         path: '/v1/config/owned',
@@ -74,6 +77,13 @@ class ConfigFile {
   async read(): Promise<ConfigText> {
     const text = (await this.#stored()) ?? '{}'
     return { text: this.#shown(text), version: versionOf(text) }
+  }
+
+  /** The owner's part, with its secrets and the API's paths, for the worker: another agent may begin with it. */
+  async own(): Promise<Json> {
+    const stored = this.#parse((await this.#stored()) ?? '{}')
+    const own = without(withoutGateway(stored), this.#agent.gateway.ownedConfig ?? {})
+    return onApi(this.#agent.paths, own) as Json
   }
 
   #shown(text: string): string {

@@ -56,7 +56,7 @@ const GATEWAY_KEYS = ['baseUrl', 'apiKey', 'auth', 'api', 'timeoutSeconds', 'hea
  * Removes what an earlier start wrote to lead providers to the model gateway: their keys may be detached, and the
  * gateway's address may have changed. Models and headers that the owner added stay.
  */
-function withoutGateway(config: Json): Json {
+export function withoutGateway(config: Json): Json {
   const { models } = config
   if (!isObject(models) || !isObject(models.providers)) return config
   const providers = { ...models.providers }
@@ -101,6 +101,18 @@ export function override(base: Json, owned: Json): Json {
     else merged[key] = isObject(value) ? override(isObject(there) ? there : {}, value) : value
   }
   return merged
+}
+
+/** `base` without each leaf of `owned`, and without objects that are empty then. */
+export function without(base: Json, owned: Json): Json {
+  const rest = { ...base }
+  for (const [key, value] of Object.entries(owned)) {
+    const there = Object.hasOwn(rest, key) ? rest[key] : undefined
+    const left = isObject(there) && isObject(value) ? without(there, value) : {}
+    if (Object.keys(left).length > 0) rest[key] = left
+    else delete rest[key]
+  }
+  return rest
 }
 
 /** `base`, completed with keys of `defaults` that it lacks. */

@@ -279,7 +279,8 @@ export interface FileEntry {
  * /v1/config` returns `{text}`, with `__OPENCLAW_REDACTED__` for each secret; written back it stands for the stored
  * value. A PUT is `bad_request` if it is not a JSON object, sets another value for a key that the worker owns, or
  * contains a redacted value without a stored one; the message begins with the key. `GET /v1/config/owned` returns the
- * paths of the keys that the worker owns, in the same form: `{keys}`.
+ * paths of the keys that the worker owns, in the same form: `{keys}`. `GET /v1/config/own` returns all other keys, with
+ * their secrets: `{config}`.
  */
 export interface ConfigCheck {
   valid: boolean

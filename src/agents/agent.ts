@@ -117,6 +117,9 @@ export const agentRecord = z.object({
   snapshotsUpdatedAt: z.string().nullable().describe('When its newest snapshot was taken.'),
   engine: like('openclaw'),
   agentVersion: engineVersion.describe('Version of the engine.'),
+  forkedFrom: agentId
+    .nullable()
+    .describe('The agent that it is a fork of, which may be deleted. Null for other agents.'),
 })
 export type AgentRecord = z.output<typeof agentRecord>
 const FIELDS = agentRecord.keyof().options

@@ -18,6 +18,7 @@ import { domainRoutes } from './domains/domain-routes.ts'
 import { egressControl } from './egress/control.ts'
 import { egressRoutes } from './egress/egress-routes.ts'
 import { agentFileRoutes } from './files/agent-file-routes.ts'
+import { forkRoutes } from './forks/fork-routes.ts'
 import { gitRoutes, manifestRoutes } from './git/git-routes.ts'
 import { issueRoutes } from './issues/issue-routes.ts'
 import { lifecycleRoutes } from './lifecycle/agent-routes.ts'
@@ -66,6 +67,7 @@ export function openAgents(core: Core): Agents {
     ...modelRoutes(services),
     ...usageRoutes(services),
     ...lifecycleRoutes(services),
+    ...forkRoutes(services),
     ...secretRoutes(services),
     ...skillRoutes(services),
     ...agentSkillRoutes(services),

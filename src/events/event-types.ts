@@ -173,9 +173,10 @@ const types = {
   'group.updated': { summary: 'A group was changed.', ...ofGroup },
   'group.deleted': { summary: 'A group was deleted; its files stay.', ...ofGroup },
   'agent.created': {
-    summary: 'An agent was created and is starting.',
+    summary: 'An agent was created and is starting; `forkedFrom` names the agent that it is a fork of.',
     ...ofAgent,
-    example: { ...anAgent, status: 'starting' },
+    data: agent.extend({ forkedFrom: z.string().nullable() }),
+    example: { ...anAgent, status: 'starting', forkedFrom: null },
   },
   'agent.starting': {
     summary:

@@ -1,5 +1,5 @@
 /**
- * SIGKILL at each step of a sync, a reset, a push and a restore of an agent's workspace. As a process: containers are
+ * SIGKILL at each step of a sync, a reset, a push, a restore and a fork of an agent's workspace. As a process: containers are
  * irrelevant to what is killed here, and `agents.test.ts` may kill Docker at the same time.
  */
 import assert from 'node:assert/strict'
@@ -23,6 +23,12 @@ const SYNC: CrashPoint[] = [
   'snapshot-before-final-write',
 ]
 const RESET: CrashPoint[] = ['snapshot-after-commit', 'snapshot-after-build', 'reset-after-reset']
+const FORK: CrashPoint[] = [
+  'snapshot-before-final-write',
+  'restore-after-import',
+  'agent-after-gateway',
+  'agent-before-final-write',
+]
 const RESTORE: CrashPoint[] = ['restore-after-import', 'agent-before-gateway']
 
 describe(`a workspace under fire, (${replay})`, () => {
@@ -177,6 +183,34 @@ describe(`a workspace under fire, (${replay})`, () => {
     await settled()
     await workspace.assertHistory()
   })
+
+  for (const point of FORK) {
+    torture(`a fork resumes after its worker is killed at ${point}`, async () => {
+      const written = await change()
+      const tasks = `/v0/agents/${workspace.agentId}/tasks`
+      const schedule = { kind: 'every', everyMs: 86_400_000 }
+      const task = { name: `At ${point}`, schedule, payload: { kind: 'agentTurn', message: 'Good morning' } }
+      const { id } = (await (await agents.insistOnEngine('POST', tasks, task)).json()) as { id: string }
+      const mark = await agents.world.arm(worker(), point)
+      const headers = { 'idempotency-key': point, prefer: 'respond-async' }
+      const response = await agents.insist('POST', `/v0/agents/${workspace.agentId}/fork`, {}, headers)
+      assert.equal(response.status, 202)
+      const [{ agent }] = ((await response.json()) as { forks: [{ agent: { agentId: string } }] }).forks
+      await crashed(mark)
+      await agents.answers(agent.agentId)
+      await agents.assertSettled([workspace.agentId, agent.agentId])
+      assert.equal(await agents.exec(agent.agentId, 'cat workspace/note.txt'), written)
+      const path = `/v0/agents/${agent.agentId}/tasks?includeDisabled=true`
+      const { jobs } = (await (await agents.insistOnEngine('GET', path)).json()) as { jobs: (typeof task)[] }
+      assert.deepEqual(
+        jobs.map(({ name }) => name),
+        [task.name],
+      )
+      await agents.remove(agent.agentId)
+      await agents.insistOnEngine('DELETE', `${tasks}/${id}`)
+      await settled()
+    })
+  }
 
   for (const point of RESTORE) {
     torture(`worker killed at ${point} of a restore on an empty machine`, async () => {

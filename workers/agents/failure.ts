@@ -25,6 +25,8 @@ export type FailureCode =
   | 'secrets_unreadable'
   /** The content of its workspace is no longer on IPFS, or cannot be a workspace. */
   | 'content_lost'
+  /** The agent that it is a fork of could not be saved, or was deleted before. */
+  | 'parent_not_saved'
   /** The container ended each time before the gateway was ready. */
   | 'sandbox_ended'
   /** Docker or the agent proxy was away during all attempts. */

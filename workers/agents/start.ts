@@ -14,6 +14,7 @@ import { crashPoint } from '../../src/lib/crash-point.ts'
 import { OperationCanceled, type OperationFailed, type Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import { failureOf } from './failure.ts'
+import { awaitParent, configOf, restoreTasks } from './fork.ts'
 import { readSecretsAndChannels, startGateway } from './gateway.ts'
 import { MAX_REASON } from './handler.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
@@ -61,11 +62,14 @@ export async function startAgent(
 
     if (isSpare(agent)) return await startSpare(services, run, agent, target, version)
 
+    // Not visible to clients: a fork waits until the agent that it is a fork of is saved. Needs nothing.
+    const fork = await awaitParent(services, run, agent)
+
     // `workspace`, `skills`: restores the newest snapshot if the volume was lost, writes the first files of a new
     // agent, and updates its skill folders to match its rows. Needs agentd. Repeated: existing files stay; a restore
     // starts over until the row says that it has ended. Undone: not while the agent exists, because the workspace
     // belongs to its owner.
-    const { workspace, lost } = await prepareWorkspace(services, run, agent, target)
+    const { workspace, lost } = await prepareWorkspace(services, run, agent, target, fork !== undefined)
 
     // `secrets`: decrypts the agent's current secrets, reads its channels, and writes the hash of the next run's virtual
     // key. Needs nothing. Repeated: read again, with the same key. Undone: by the next start, and by `agent.delete`.
@@ -76,9 +80,13 @@ export async function startAgent(
     // settings is left alone, any other is restarted. Undone: with the sandbox. A restored or new workspace needs
     // `build`, because its results are neither in a snapshot nor in a template.
     const scripts = workspace === 'there' ? options.scripts : 'build'
-    const status = await startGateway(services, run, agent, target, { ...settings.request, scripts })
+    const request = { ...settings.request, ...(fork && configOf(fork, settings.request)), scripts }
+    const status = await startGateway(services, run, agent, target, request)
 
     const problems = lost.map((what) => `not restored: ${what}`)
+    // Not visible to clients: creates the tasks of a fork. Needs the gateway, which stores them. Repeated: existing tasks
+    // stay. Undone: not while the agent exists, because they belong to its owner.
+    if (fork) problems.push(...(await restoreTasks(services, run, { ...agent, ...target }, fork)))
     if (workspace === 'begun') {
       // Not visible to clients: makes the first commit of a new agent, so that there is something to clone. Needs the
       // gateway: before it runs, agentd does not know the secrets that must stay out of commits. Repeated: without
@@ -152,6 +160,10 @@ export async function writeRunning(
     },
   })
   if (!count) throw new OperationCanceled('the agent was deleted')
+  await tx.engineState.updateMany({
+    where: { agentId: agent.id, pending: true, awaits: null },
+    data: { pending: false },
+  })
 }
 
 /**

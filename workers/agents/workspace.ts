@@ -28,6 +28,7 @@ const IDENTITY_BYTES = 262_144
 
 /**
  * Makes sure that the agent has its workspace, and the folders of its skills.
+ * @param isFork whether it is a fork that has not started yet: its history is a snapshot of another agent.
  * @returns `restored` if its volume was empty and it has a history; `begun` if nothing is committed yet. `lost` lists
  *   what a restore could not bring back, for people.
  * @throws StartFailed if its snapshot is lost: an empty workspace would look like the agent's own.
@@ -37,6 +38,7 @@ export async function prepareWorkspace(
   run: Run,
   agent: Agent,
   target: AgentdEndpoint,
+  isFork: boolean,
 ): Promise<{ workspace: 'restored' | 'begun' | 'there'; lost: string[] }> {
   await run.report('workspace')
   const { agentd, prisma } = services
@@ -47,7 +49,7 @@ export async function prepareWorkspace(
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
   // Later on, the agent may have removed some of these files for good.
   const isNew = !snapshot && (head === null || !wasUp(agent))
-  const lost = isLost ? await restore(services, run, agent, target, snapshot) : []
+  const lost = isLost ? await restore(services, run, agent, target, { snapshot, isFork }) : []
   if (isNew) {
     await writeTemplate(services, run, agent, target)
     await writeFiles(services, run, agent, target, seedFiles(agent))
@@ -69,12 +71,13 @@ async function restore(
   run: Run,
   agent: Agent,
   target: AgentdEndpoint,
-  { network, cid, executables, commitObject: object, extras }: StoredSnapshot,
+  { snapshot, isFork }: { snapshot: StoredSnapshot; isFork: boolean },
 ): Promise<string[]> {
+  const { network, cid, executables, commitObject: object, extras } = snapshot
   const { agentId, id, epoch } = agent
   const write = (data: { syncedAt: Date | null; scripts?: Record<string, never> }) =>
     services.prisma.agent.updateMany({ where: { id, epoch }, data })
-  run.log.warn({ agentId, cid }, "an agent's volume was empty; restoring its newest snapshot")
+  if (!isFork) run.log.warn({ agentId, cid }, "an agent's volume was empty; restoring its newest snapshot")
   await run.report('workspace', { snapshotCid: cid })
   // The volume also contained the results of its scripts, so `build` is due until they have run again.
   await write({ syncedAt: null, scripts: {} })
@@ -89,7 +92,8 @@ async function restore(
   })
   const access = { agentd: services.agentd, target, epoch, signal: run.signal }
   const lost = extras ? await restoreExtras(access, extras) : [UNKNOWN_EXTRAS]
-  run.log.warn({ agentId, cid, lost }, "an agent's newest snapshot is restored")
+  if (isFork) await adoptFiles(services, run, agent, target)
+  else run.log.warn({ agentId, cid, lost }, "an agent's newest snapshot is restored")
   await write({ syncedAt: new Date() })
   return lost
 }
@@ -129,17 +133,24 @@ async function writeTemplate(
       executables,
       message,
     })
-  for (const [path, maxBytes] of Object.entries(ADOPTED))
-    await changeFile(services, target, {
-      path,
-      maxBytes,
-      signal,
-      change: (text) => adoptFile(path, text, agent),
-    })
+  await adoptFiles(services, run, agent, target)
 }
 
 /** Files that contain the agent's identity, and the maximum bytes of each. */
 const ADOPTED = { 'manifest.json': MANIFEST_BYTES, 'workspace/IDENTITY.md': IDENTITY_BYTES }
+
+/** Makes the files that contain another agent's identity the agent's own. */
+async function adoptFiles(
+  services: AgentWorkerServices,
+  { signal }: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+): Promise<void> {
+  for (const [path, maxBytes] of Object.entries(ADOPTED)) {
+    const change = (text: string) => adoptFile(path, text, agent)
+    await changeFile(services, target, { path, maxBytes, signal, change })
+  }
+}
 
 function adoptFile(path: string, text: string, agent: Agent): string {
   if (path === 'workspace/IDENTITY.md') return adoptIdentity(text, agent)

@@ -1,6 +1,7 @@
 /** Saves an agent's workspace as a snapshot, and resets it to one. */
 import { CID } from 'multiformats/cid'
-import type { Agent } from '../../src/agents/agent.ts'
+import { type Agent, findAgentById } from '../../src/agents/agent.ts'
+import { handOver, saveEngineState } from '../../src/agents/forks/index.ts'
 import {
   findSnapshot,
   latestSnapshot,
@@ -15,6 +16,7 @@ import { crashPoint } from '../../src/lib/crash-point.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Ended, OperationFailed, type Run } from '../../src/operations/handler.ts'
 import { withMoreDisk } from '../agents/disk.ts'
+import { askEngine } from '../agents/fork.ts'
 import { agentHandler } from '../agents/handler.ts'
 import { launchBuildIfUp } from '../agents/launch.ts'
 import { applySkills } from '../agents/skills.ts'
@@ -30,17 +32,22 @@ import {
 } from '../agents/snapshots/save.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
-/** Saves an agent's workspace as its newest snapshot. */
+/** Saves an agent's workspace as its newest snapshot, and the state of its engine; forks of it may be waiting for both. */
 export const sync = agentHandler('agent.sync', 'as it is', (services) => ({
   async handle(run, agent) {
-    const { config } = services
-    const saved = await saveWorkspace(services, run, agent, agent, requireNetwork(config))
+    const { config, encryption } = services
+    const [saved, engine] = await Promise.all([
+      saveWorkspace(services, run, agent, agent, requireNetwork(config)),
+      askEngine(services, run, agent),
+    ])
     const { content, difference, leftOut } = saved
     crashPoint('snapshot-before-final-write')
     return run.succeed(async (tx) => {
       const { lastSync } = await writeSaved(tx, services, agent, saved)
       if (!difference) await noteExtras(tx, agent, content)
       await pruneHistory(tx, config, agent)
+      await saveEngineState(tx, encryption, agent, engine)
+      await handOver(tx, encryption, agent, run.operation.id)
       return {
         lastSync,
         snapshotCid: content.cid,
@@ -52,6 +59,10 @@ export const sync = agentHandler('agent.sync', 'as it is', (services) => ({
     })
   },
   explain: explainUnsaved,
+  async failed(tx, { operation }) {
+    const agent = await findAgentById(tx, operation.targetId)
+    if (agent) await handOver(tx, services.encryption, agent, operation.id)
+  },
 }))
 
 /**

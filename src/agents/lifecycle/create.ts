@@ -2,7 +2,7 @@
 
 import { uuidv7 } from 'uuidv7'
 import { lock } from '../../db/advisory-locks.ts'
-import { inTransaction, type Transaction } from '../../db/prisma.ts'
+import { inTransaction, type Prisma, type Transaction } from '../../db/prisma.ts'
 import { forbidden, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import { newAgentId } from '../../lib/agent-id.ts'
@@ -44,7 +44,7 @@ export async function createAgent(
     await lock(tx, 'newAgent', caller.workspaceId)
     const repeated = idempotencyKey && (await findCreated(tx, caller, idempotencyKey, request))
     if (repeated) return repeated
-    await requireRoom(tx, caller)
+    if ((await agentsLeft(tx, caller)) < 1) throw forbidden(messages.agentLimit, 'agent_limit')
     // Locks the template until the agent exists, so that archiving it then notices that it is needed.
     const template =
       input.templateId == null
@@ -76,10 +76,10 @@ export async function createAgent(
   return made
 }
 
-async function requireRoom(tx: Transaction, { workspaceId, plan }: Principal): Promise<void> {
-  if (plan.agentLimit === null) return
-  if ((await tx.agent.count({ where: { workspaceId, deletedAt: null } })) >= plan.agentLimit)
-    throw forbidden(messages.agentLimit, 'agent_limit')
+/** How many agents the caller's plan still allows. */
+export async function agentsLeft(tx: Transaction, { workspaceId, plan }: Principal): Promise<number> {
+  if (plan.agentLimit === null) return Number.POSITIVE_INFINITY
+  return plan.agentLimit - (await tx.agent.count({ where: { workspaceId, deletedAt: null } }))
 }
 
 async function insertAgent(
@@ -91,9 +91,7 @@ async function insertAgent(
   const { engineVersion, template, spare } = options
   const { name, userName = null, userEmail = null, engine } = input
   const { description = null, defaultVibe = null, defaultEmoji = null } = template?.details ?? {}
-  const id = uuidv7()
   const data = {
-    id,
     workspaceId,
     userId,
     ...{ description, vibe: defaultVibe, emoji: defaultEmoji },
@@ -106,11 +104,20 @@ async function insertAgent(
     engineVersion,
     templateId: template?.id ?? null,
     ...(input.localModel && { localModel: input.localModel }),
-    status: 'starting',
   }
+  return insertStarting(tx, data, spare)
+}
+
+/** Inserts a starting agent, with the ids of a spare or new ones. */
+export async function insertStarting(
+  tx: Transaction,
+  data: Omit<Prisma.AgentCreateManyInput, 'id' | 'agentId' | 'gatewayToken' | 'status'>,
+  spare?: Spare,
+): Promise<Agent> {
+  const id = uuidv7()
   for (;;) {
     const ids = spare?.columns ?? { agentId: newAgentId(), gatewayToken: newGatewayToken() }
-    await tx.agent.createMany({ data: { ...data, ...ids }, skipDuplicates: true })
+    await tx.agent.createMany({ data: { ...data, id, status: 'starting', ...ids }, skipDuplicates: true })
     const agent = await findAgentById(tx, id)
     if (agent) return agent
   }
@@ -120,7 +127,7 @@ async function insertAgent(
  * The agent created by an earlier request under this key. @throws ApiError 404 if it was deleted, 422 for another
  * request.
  */
-async function findCreated(
+export async function findCreated(
   tx: Transaction,
   { workspaceId }: Principal,
   key: string,

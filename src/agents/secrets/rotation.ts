@@ -1,11 +1,12 @@
 /**
- * Re-encrypts everything that SECRETS_KEY encrypts when the key changes: secrets, variables, channel tokens, and the
- * signing secrets of webhooks.
+ * Re-encrypts everything that SECRETS_KEY encrypts when the key changes: secrets, variables, channel tokens, saved engine
+ * states, and the signing secrets of webhooks.
  */
 import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import type { Encryption } from '../../lib/encryption.ts'
 import type { Channel } from '../channels/channel-schema.ts'
 import { channelContext } from '../channels/channel-store.ts'
+import { engineStateContext } from '../forks/engine-state.ts'
 
 export interface Rotation {
   /** Number of values that had the previous key. */
@@ -45,6 +46,7 @@ async function renewAll(prisma: PrismaClient, encryption: Encryption): Promise<R
   const rotation: Rotation = { renewed: 0, readable: 0, unreadable: [] }
   for await (const value of readSecrets(prisma)) await renew(value, encryption, rotation)
   for await (const value of readChannelTokens(prisma)) await renew(value, encryption, rotation)
+  for await (const value of readEngineStates(prisma)) await renew(value, encryption, rotation)
   for await (const value of readWebhookSecrets(prisma)) await renew(value, encryption, rotation)
   return rotation
 }
@@ -98,6 +100,23 @@ async function* readChannelTokens(prisma: PrismaClient): AsyncGenerator<Encrypte
           }),
       }
     }
+}
+
+async function* readEngineStates(prisma: PrismaClient): AsyncGenerator<Encrypted> {
+  const select = { id: true, agentId: true, workspaceId: true, engineState: true }
+  const agents = eachRow((page) => prisma.agent.findMany({ ...page, select }))
+  for await (const { id, agentId, workspaceId, engineState } of agents) {
+    const ciphertext = engineState?.ciphertext
+    if (!ciphertext) continue
+    yield {
+      name: `engine state of agent ${agentId}`,
+      workspaceId,
+      context: engineStateContext({ id }),
+      ciphertext,
+      replace: (anew) =>
+        prisma.engineState.updateMany({ where: { agentId: id, ciphertext }, data: { ciphertext: anew } }),
+    }
+  }
 }
 
 async function* readWebhookSecrets(prisma: PrismaClient): AsyncGenerator<Encrypted> {

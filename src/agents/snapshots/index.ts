@@ -18,7 +18,7 @@ export {
   restoreExtras,
   treeOf,
 } from './repository.ts'
-export { snapshot } from './snapshot-schema.ts'
+export { snapshot, snapshotOfHistory } from './snapshot-schema.ts'
 export {
   type Content,
   type Difference,

@@ -43,7 +43,7 @@ export const synced = z.object({
 export const syncing = synced.pick({ message: true })
 
 /** CIDv1 in base32. */
-const ofHistory = cid
+export const snapshotOfHistory = cid
   .transform((text, context) => {
     try {
       return canonicalCid(parseCid(text))
@@ -56,7 +56,7 @@ const ofHistory = cid
   .describe('A snapshot of this agent’s history; any CID version and base.')
 
 const aDiff = like('diff --git a/MEMORY.md b/MEMORY.md\n@@ -1 +1,2 @@\n # Memory\n+The catalogue is due.\n')
-export const diffQuery = z.object({ from: ofHistory, to: ofHistory })
+export const diffQuery = z.object({ from: snapshotOfHistory, to: snapshotOfHistory })
 export const diff = z.object({
   agentId,
   from: contentCid,
@@ -65,7 +65,7 @@ export const diff = z.object({
   truncated: z.boolean().describe('True if the diff was cut.'),
 })
 
-export const resetBody = z.object({ snapshotCid: ofHistory })
+export const resetBody = z.object({ snapshotCid: snapshotOfHistory })
 
 export const reset = z.object({
   message: like(`Workspace reset to ${EXAMPLE_CID}`),

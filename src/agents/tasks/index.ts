@@ -1,3 +1,3 @@
-/** The parts of tasks that workers use. */
+/** The parts of tasks that other code uses. */
 export { Tasks } from './jobs.ts'
-export { newTask } from './task-schema.ts'
+export { type Job, job, newTask } from './task-schema.ts'

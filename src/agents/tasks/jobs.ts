@@ -1,6 +1,6 @@
 /** Scheduled tasks of an agent, which are jobs of the engine's own cron. */
 import { z } from 'zod'
-import { contractError, messages, notFound } from '../../errors.ts'
+import { ApiError, contractError, messages, notFound } from '../../errors.ts'
 import type { Agent } from '../agent.ts'
 import type { AgentdClient } from '../agentd-client.ts'
 import { callEngine, EngineRefusal, engineFailed } from '../engine-call.ts'
@@ -15,6 +15,19 @@ const PAGE = 200
  * The engine and its plugins declare their own jobs and recreate them when they are gone. These are not clients' tasks.
  */
 const isTask = ({ declarationKey }: Job) => declarationKey === undefined
+
+/** The fields with which the engine can create a job; the rest of it is the engine's own. */
+const SAVED = [
+  'name',
+  'description',
+  'enabled',
+  'deleteAfterRun',
+  'schedule',
+  'payload',
+  'sessionTarget',
+  'wakeMode',
+  'delivery',
+]
 
 export class Tasks {
   readonly #agentd: AgentdClient
@@ -79,6 +92,33 @@ export class Tasks {
   async runs(agent: Agent, id: string, limit: number): Promise<z.output<typeof runs>> {
     await this.find(agent, id)
     return this.#call(agent, 'cron.runs', { id, limit }, runs)
+  }
+
+  /**
+   * Creates tasks that were saved elsewhere, with new ids and without their runs. A task whose name the agent
+   * already has was created by an earlier attempt.
+   * @returns problems, for people.
+   */
+  async restore(agent: Agent, saved: readonly Job[]): Promise<string[]> {
+    const existing = (await this.list(agent, true)).map(({ name }) => name)
+    const problems: string[] = []
+    for (const task of saved) {
+      const at = existing.indexOf(task.name)
+      if (at >= 0) {
+        existing.splice(at, 1)
+        continue
+      }
+      const params = Object.fromEntries(
+        SAVED.filter((field) => field in task).map((field) => [field, task[field]]),
+      )
+      try {
+        await this.#call(agent, 'cron.add', params, job, messages.createTaskFailed)
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code === 'agent_not_ready') throw error
+        problems.push(`the task ${task.name}: ${error.headers['error-detail'] ?? error.message}`)
+      }
+    }
+    return problems
   }
 
   async #call<T>(

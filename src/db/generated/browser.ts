@@ -232,6 +232,12 @@ export type Swap = Prisma.SwapModel
  */
 export type Agent = Prisma.AgentModel
 /**
+ * Model EngineState
+ * The parts of an agent that are only in its engine's state, as they were when its workspace was last saved: a fork
+ * begins with those of the agent that it is a fork of.
+ */
+export type EngineState = Prisma.EngineStateModel
+/**
  * Model AgentUsage
  * An agent's current usage, as a worker last read it, so that listing agents does not query each of them. Unlogged: it
  * is read again within seconds.

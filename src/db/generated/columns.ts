@@ -426,12 +426,20 @@ export const Agent = {
   fileManifest: 'text?',
   templateId: 'text?',
   localModel: 'jsonb?',
+  forkedFrom: 'text?',
   manifest: 'text?',
   taskRunsSince: 'timestamptz',
   modelKeyHash: 'bytea?',
   proxyKeyHash: 'bytea?',
   modelPausedAt: 'timestamptz?',
   modelPausedBy: 'uuid?',
+} as const
+
+export const EngineState = {
+  agentId: 'uuid',
+  ciphertext: 'bytea?',
+  pending: 'bool',
+  awaits: 'uuid?',
 } as const
 
 export const AgentUsage = {

@@ -23,7 +23,7 @@ export class Subject {
   readonly world: AgentsWorld
   readonly made: { id: string; agentId: string }
 
-  private constructor(world: AgentsWorld, made: { id: string; agentId: string }) {
+  constructor(world: AgentsWorld, made: { id: string; agentId: string }) {
     this.world = world
     this.made = made
   }

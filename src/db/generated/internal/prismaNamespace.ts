@@ -433,6 +433,7 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  EngineState: 'EngineState',
   AgentUsage: 'AgentUsage',
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
@@ -469,7 +470,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -3137,6 +3138,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    EngineState: {
+      payload: Prisma.$EngineStatePayload<ExtArgs>
+      fields: Prisma.EngineStateFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.EngineStateFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.EngineStateFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        findFirst: {
+          args: Prisma.EngineStateFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.EngineStateFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        findMany: {
+          args: Prisma.EngineStateFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>[]
+        }
+        create: {
+          args: Prisma.EngineStateCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        createMany: {
+          args: Prisma.EngineStateCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.EngineStateCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>[]
+        }
+        delete: {
+          args: Prisma.EngineStateDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        update: {
+          args: Prisma.EngineStateUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        deleteMany: {
+          args: Prisma.EngineStateDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.EngineStateUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.EngineStateUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>[]
+        }
+        upsert: {
+          args: Prisma.EngineStateUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$EngineStatePayload>
+        }
+        aggregate: {
+          args: Prisma.EngineStateAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateEngineState>
+        }
+        groupBy: {
+          args: Prisma.EngineStateGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EngineStateGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.EngineStateCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.EngineStateCountAggregateOutputType> | number
+        }
+      }
+    }
     AgentUsage: {
       payload: Prisma.$AgentUsagePayload<ExtArgs>
       fields: Prisma.AgentUsageFieldRefs
@@ -5261,6 +5336,7 @@ export const AgentScalarFieldEnum = {
   fileManifest: 'fileManifest',
   templateId: 'templateId',
   localModel: 'localModel',
+  forkedFrom: 'forkedFrom',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince',
   modelKeyHash: 'modelKeyHash',
@@ -5270,6 +5346,16 @@ export const AgentScalarFieldEnum = {
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const EngineStateScalarFieldEnum = {
+  agentId: 'agentId',
+  ciphertext: 'ciphertext',
+  pending: 'pending',
+  awaits: 'awaits'
+} as const
+
+export type EngineStateScalarFieldEnum = (typeof EngineStateScalarFieldEnum)[keyof typeof EngineStateScalarFieldEnum]
 
 
 export const AgentUsageScalarFieldEnum = {
@@ -5933,6 +6019,7 @@ export type GlobalOmitConfig = {
   cidSignature?: Prisma.CidSignatureOmit
   swap?: Prisma.SwapOmit
   agent?: Prisma.AgentOmit
+  engineState?: Prisma.EngineStateOmit
   agentUsage?: Prisma.AgentUsageOmit
   secret?: Prisma.SecretOmit
   agentSecret?: Prisma.AgentSecretOmit

@@ -87,6 +87,7 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  EngineState: 'EngineState',
   AgentUsage: 'AgentUsage',
   Secret: 'Secret',
   AgentSecret: 'AgentSecret',
@@ -657,6 +658,7 @@ export const AgentScalarFieldEnum = {
   fileManifest: 'fileManifest',
   templateId: 'templateId',
   localModel: 'localModel',
+  forkedFrom: 'forkedFrom',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince',
   modelKeyHash: 'modelKeyHash',
@@ -666,6 +668,16 @@ export const AgentScalarFieldEnum = {
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const EngineStateScalarFieldEnum = {
+  agentId: 'agentId',
+  ciphertext: 'ciphertext',
+  pending: 'pending',
+  awaits: 'awaits'
+} as const
+
+export type EngineStateScalarFieldEnum = (typeof EngineStateScalarFieldEnum)[keyof typeof EngineStateScalarFieldEnum]
 
 
 export const AgentUsageScalarFieldEnum = {

@@ -60,6 +60,7 @@ export type AgentMinAggregateOutputType = {
   syncedAt: Date | null
   fileManifest: string | null
   templateId: string | null
+  forkedFrom: string | null
   manifest: string | null
   taskRunsSince: Date | null
   modelKeyHash: runtime.Bytes | null
@@ -94,6 +95,7 @@ export type AgentMaxAggregateOutputType = {
   syncedAt: Date | null
   fileManifest: string | null
   templateId: string | null
+  forkedFrom: string | null
   manifest: string | null
   taskRunsSince: Date | null
   modelKeyHash: runtime.Bytes | null
@@ -132,6 +134,7 @@ export type AgentCountAggregateOutputType = {
   fileManifest: number
   templateId: number
   localModel: number
+  forkedFrom: number
   manifest: number
   taskRunsSince: number
   modelKeyHash: number
@@ -176,6 +179,7 @@ export type AgentMinAggregateInputType = {
   syncedAt?: true
   fileManifest?: true
   templateId?: true
+  forkedFrom?: true
   manifest?: true
   taskRunsSince?: true
   modelKeyHash?: true
@@ -210,6 +214,7 @@ export type AgentMaxAggregateInputType = {
   syncedAt?: true
   fileManifest?: true
   templateId?: true
+  forkedFrom?: true
   manifest?: true
   taskRunsSince?: true
   modelKeyHash?: true
@@ -248,6 +253,7 @@ export type AgentCountAggregateInputType = {
   fileManifest?: true
   templateId?: true
   localModel?: true
+  forkedFrom?: true
   manifest?: true
   taskRunsSince?: true
   modelKeyHash?: true
@@ -373,6 +379,7 @@ export type AgentGroupByOutputType = {
   fileManifest: string | null
   templateId: string | null
   localModel: runtime.JsonValue | null
+  forkedFrom: string | null
   manifest: string | null
   taskRunsSince: Date
   modelKeyHash: runtime.Bytes | null
@@ -434,6 +441,7 @@ export type AgentWhereInput = {
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableFilter<"Agent">
+  forkedFrom?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   modelKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
@@ -451,6 +459,7 @@ export type AgentWhereInput = {
   budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
   egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
   egressCounts?: Prisma.EgressCountListRelationFilter
+  engineState?: Prisma.XOR<Prisma.EngineStateNullableScalarRelationFilter, Prisma.EngineStateWhereInput> | null
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -483,6 +492,7 @@ export type AgentOrderByWithRelationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
+  forkedFrom?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
@@ -500,6 +510,7 @@ export type AgentOrderByWithRelationInput = {
   budget?: Prisma.ModelBudgetOrderByWithRelationInput
   egressPolicy?: Prisma.EgressPolicyOrderByWithRelationInput
   egressCounts?: Prisma.EgressCountOrderByRelationAggregateInput
+  engineState?: Prisma.EngineStateOrderByWithRelationInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
@@ -536,6 +547,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   fileManifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableFilter<"Agent">
+  forkedFrom?: Prisma.StringNullableFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   proxyKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
@@ -552,6 +564,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   budget?: Prisma.XOR<Prisma.ModelBudgetNullableScalarRelationFilter, Prisma.ModelBudgetWhereInput> | null
   egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
   egressCounts?: Prisma.EgressCountListRelationFilter
+  engineState?: Prisma.XOR<Prisma.EngineStateNullableScalarRelationFilter, Prisma.EngineStateWhereInput> | null
 }, "id" | "agentId" | "gatewayToken" | "modelKeyHash">
 
 export type AgentOrderByWithAggregationInput = {
@@ -584,6 +597,7 @@ export type AgentOrderByWithAggregationInput = {
   fileManifest?: Prisma.SortOrderInput | Prisma.SortOrder
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
+  forkedFrom?: Prisma.SortOrderInput | Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
@@ -630,6 +644,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   fileManifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   templateId?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableWithAggregatesFilter<"Agent">
+  forkedFrom?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
   modelKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Agent"> | runtime.Bytes | null
@@ -668,6 +683,7 @@ export type AgentCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -685,6 +701,7 @@ export type AgentCreateInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -717,6 +734,7 @@ export type AgentUncheckedCreateInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -734,6 +752,7 @@ export type AgentUncheckedCreateInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -766,6 +785,7 @@ export type AgentUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -783,6 +803,7 @@ export type AgentUpdateInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -815,6 +836,7 @@ export type AgentUncheckedUpdateInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -832,6 +854,7 @@ export type AgentUncheckedUpdateInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -864,6 +887,7 @@ export type AgentCreateManyInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -902,6 +926,7 @@ export type AgentUpdateManyMutationInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -940,6 +965,7 @@ export type AgentUncheckedUpdateManyInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -978,6 +1004,7 @@ export type AgentCountOrderByAggregateInput = {
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
   localModel?: Prisma.SortOrder
+  forkedFrom?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
@@ -1016,6 +1043,7 @@ export type AgentMaxOrderByAggregateInput = {
   syncedAt?: Prisma.SortOrder
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
+  forkedFrom?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
@@ -1050,6 +1078,7 @@ export type AgentMinOrderByAggregateInput = {
   syncedAt?: Prisma.SortOrder
   fileManifest?: Prisma.SortOrder
   templateId?: Prisma.SortOrder
+  forkedFrom?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
@@ -1070,6 +1099,20 @@ export type AgentScalarRelationFilter = {
 export type AgentNullableScalarRelationFilter = {
   is?: Prisma.AgentWhereInput | null
   isNot?: Prisma.AgentWhereInput | null
+}
+
+export type AgentCreateNestedOneWithoutEngineStateInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEngineStateInput, Prisma.AgentUncheckedCreateWithoutEngineStateInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEngineStateInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutEngineStateNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutEngineStateInput, Prisma.AgentUncheckedCreateWithoutEngineStateInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutEngineStateInput
+  upsert?: Prisma.AgentUpsertWithoutEngineStateInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutEngineStateInput, Prisma.AgentUpdateWithoutEngineStateInput>, Prisma.AgentUncheckedUpdateWithoutEngineStateInput>
 }
 
 export type AgentCreateNestedOneWithoutUsageInput = {
@@ -1232,6 +1275,222 @@ export type AgentUpdateOneRequiredWithoutEgressCountsNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutEgressCountsInput, Prisma.AgentUpdateWithoutEgressCountsInput>, Prisma.AgentUncheckedUpdateWithoutEgressCountsInput>
 }
 
+export type AgentCreateWithoutEngineStateInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutEngineStateInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutEngineStateInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEngineStateInput, Prisma.AgentUncheckedCreateWithoutEngineStateInput>
+}
+
+export type AgentUpsertWithoutEngineStateInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutEngineStateInput, Prisma.AgentUncheckedUpdateWithoutEngineStateInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutEngineStateInput, Prisma.AgentUncheckedCreateWithoutEngineStateInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutEngineStateInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutEngineStateInput, Prisma.AgentUncheckedUpdateWithoutEngineStateInput>
+}
+
+export type AgentUpdateWithoutEngineStateInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutEngineStateInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+}
+
 export type AgentCreateWithoutUsageInput = {
   id?: string
   agentId: string
@@ -1262,6 +1521,7 @@ export type AgentCreateWithoutUsageInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1278,6 +1538,7 @@ export type AgentCreateWithoutUsageInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutUsageInput = {
@@ -1310,6 +1571,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1326,6 +1588,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutUsageInput = {
@@ -1374,6 +1637,7 @@ export type AgentUpdateWithoutUsageInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1390,6 +1654,7 @@ export type AgentUpdateWithoutUsageInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutUsageInput = {
@@ -1422,6 +1687,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1438,6 +1704,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSecretsInput = {
@@ -1470,6 +1737,7 @@ export type AgentCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1486,6 +1754,7 @@ export type AgentCreateWithoutSecretsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1518,6 +1787,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1534,6 +1804,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1582,6 +1853,7 @@ export type AgentUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1598,6 +1870,7 @@ export type AgentUpdateWithoutSecretsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1630,6 +1903,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1646,6 +1920,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1678,6 +1953,7 @@ export type AgentCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1694,6 +1970,7 @@ export type AgentCreateWithoutChannelsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -1726,6 +2003,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1742,6 +2020,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -1790,6 +2069,7 @@ export type AgentUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1806,6 +2086,7 @@ export type AgentUpdateWithoutChannelsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -1838,6 +2119,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1854,6 +2136,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutNotedTaskRunsInput = {
@@ -1886,6 +2169,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1902,6 +2186,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
@@ -1934,6 +2219,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1950,6 +2236,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
@@ -1998,6 +2285,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2014,6 +2302,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
@@ -2046,6 +2335,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2062,6 +2352,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -2094,6 +2385,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2110,6 +2402,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -2142,6 +2435,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2158,6 +2452,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -2206,6 +2501,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2222,6 +2518,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -2254,6 +2551,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2270,6 +2568,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -2302,6 +2601,7 @@ export type AgentCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2318,6 +2618,7 @@ export type AgentCreateWithoutSkillsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -2350,6 +2651,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2366,6 +2668,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -2414,6 +2717,7 @@ export type AgentUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2430,6 +2734,7 @@ export type AgentUpdateWithoutSkillsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -2462,6 +2767,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2478,6 +2784,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -2510,6 +2817,7 @@ export type AgentCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2526,6 +2834,7 @@ export type AgentCreateWithoutDomainsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -2558,6 +2867,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2574,6 +2884,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -2622,6 +2933,7 @@ export type AgentUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2638,6 +2950,7 @@ export type AgentUpdateWithoutDomainsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -2670,6 +2983,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2686,6 +3000,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -2718,6 +3033,7 @@ export type AgentCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2734,6 +3050,7 @@ export type AgentCreateWithoutRoutesInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -2766,6 +3083,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2782,6 +3100,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -2830,6 +3149,7 @@ export type AgentUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2846,6 +3166,7 @@ export type AgentUpdateWithoutRoutesInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -2878,6 +3199,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2894,6 +3216,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutBudgetInput = {
@@ -2926,6 +3249,7 @@ export type AgentCreateWithoutBudgetInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2942,6 +3266,7 @@ export type AgentCreateWithoutBudgetInput = {
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutBudgetInput = {
@@ -2974,6 +3299,7 @@ export type AgentUncheckedCreateWithoutBudgetInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2990,6 +3316,7 @@ export type AgentUncheckedCreateWithoutBudgetInput = {
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutBudgetInput = {
@@ -3038,6 +3365,7 @@ export type AgentUpdateWithoutBudgetInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3054,6 +3382,7 @@ export type AgentUpdateWithoutBudgetInput = {
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutBudgetInput = {
@@ -3086,6 +3415,7 @@ export type AgentUncheckedUpdateWithoutBudgetInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3102,6 +3432,7 @@ export type AgentUncheckedUpdateWithoutBudgetInput = {
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutEgressPolicyInput = {
@@ -3134,6 +3465,7 @@ export type AgentCreateWithoutEgressPolicyInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3150,6 +3482,7 @@ export type AgentCreateWithoutEgressPolicyInput = {
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutEgressPolicyInput = {
@@ -3182,6 +3515,7 @@ export type AgentUncheckedCreateWithoutEgressPolicyInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3198,6 +3532,7 @@ export type AgentUncheckedCreateWithoutEgressPolicyInput = {
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutEgressPolicyInput = {
@@ -3246,6 +3581,7 @@ export type AgentUpdateWithoutEgressPolicyInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3262,6 +3598,7 @@ export type AgentUpdateWithoutEgressPolicyInput = {
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
@@ -3294,6 +3631,7 @@ export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3310,6 +3648,7 @@ export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutEgressCountsInput = {
@@ -3342,6 +3681,7 @@ export type AgentCreateWithoutEgressCountsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3358,6 +3698,7 @@ export type AgentCreateWithoutEgressCountsInput = {
   usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutEgressCountsInput = {
@@ -3390,6 +3731,7 @@ export type AgentUncheckedCreateWithoutEgressCountsInput = {
   fileManifest?: string | null
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3406,6 +3748,7 @@ export type AgentUncheckedCreateWithoutEgressCountsInput = {
   usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutEgressCountsInput = {
@@ -3454,6 +3797,7 @@ export type AgentUpdateWithoutEgressCountsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3470,6 +3814,7 @@ export type AgentUpdateWithoutEgressCountsInput = {
   usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutEgressCountsInput = {
@@ -3502,6 +3847,7 @@ export type AgentUncheckedUpdateWithoutEgressCountsInput = {
   fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3518,6 +3864,7 @@ export type AgentUncheckedUpdateWithoutEgressCountsInput = {
   usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
 }
 
 
@@ -3644,6 +3991,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   fileManifest?: boolean
   templateId?: boolean
   localModel?: boolean
+  forkedFrom?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -3661,6 +4009,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
   egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
   egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
+  engineState?: boolean | Prisma.Agent$engineStateArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -3694,6 +4043,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   localModel?: boolean
+  forkedFrom?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -3732,6 +4082,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   fileManifest?: boolean
   templateId?: boolean
   localModel?: boolean
+  forkedFrom?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -3770,6 +4121,7 @@ export type AgentSelectScalar = {
   fileManifest?: boolean
   templateId?: boolean
   localModel?: boolean
+  forkedFrom?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -3778,7 +4130,7 @@ export type AgentSelectScalar = {
   modelPausedBy?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "manifest" | "taskRunsSince" | "modelKeyHash" | "proxyKeyHash" | "modelPausedAt" | "modelPausedBy", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "forkedFrom" | "manifest" | "taskRunsSince" | "modelKeyHash" | "proxyKeyHash" | "modelPausedAt" | "modelPausedBy", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
@@ -3791,6 +4143,7 @@ export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   budget?: boolean | Prisma.Agent$budgetArgs<ExtArgs>
   egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
   egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
+  engineState?: boolean | Prisma.Agent$engineStateArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -3810,6 +4163,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     budget: Prisma.$ModelBudgetPayload<ExtArgs> | null
     egressPolicy: Prisma.$EgressPolicyPayload<ExtArgs> | null
     egressCounts: Prisma.$EgressCountPayload<ExtArgs>[]
+    engineState: Prisma.$EngineStatePayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -3904,6 +4258,11 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * The model that its owner chose from a server on this machine: `{"server", "model"}`. Its first config names it.
      */
     localModel: runtime.JsonValue | null
+    /**
+     * The `agent_id` of the agent that it is a fork of, which may be deleted.
+     * Refers to Agent, without a foreign key.
+     */
+    forkedFrom: string | null
     /**
      * The parts of manifests that were applied to it, as JSON. The next manifest is applied where it differs.
      */
@@ -4333,6 +4692,7 @@ export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Ty
   budget<T extends Prisma.Agent$budgetArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$budgetArgs<ExtArgs>>): Prisma.Prisma__ModelBudgetClient<runtime.Types.Result.GetResult<Prisma.$ModelBudgetPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   egressPolicy<T extends Prisma.Agent$egressPolicyArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressPolicyArgs<ExtArgs>>): Prisma.Prisma__EgressPolicyClient<runtime.Types.Result.GetResult<Prisma.$EgressPolicyPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   egressCounts<T extends Prisma.Agent$egressCountsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressCountsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$EgressCountPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
+  engineState<T extends Prisma.Agent$engineStateArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$engineStateArgs<ExtArgs>>): Prisma.Prisma__EngineStateClient<runtime.Types.Result.GetResult<Prisma.$EngineStatePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -4391,6 +4751,7 @@ export interface AgentFieldRefs {
   readonly fileManifest: Prisma.FieldRef<"Agent", 'String'>
   readonly templateId: Prisma.FieldRef<"Agent", 'String'>
   readonly localModel: Prisma.FieldRef<"Agent", 'Json'>
+  readonly forkedFrom: Prisma.FieldRef<"Agent", 'String'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
   readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
   readonly modelKeyHash: Prisma.FieldRef<"Agent", 'Bytes'>
@@ -5036,6 +5397,25 @@ export type Agent$egressCountsArgs<ExtArgs extends runtime.Types.Extensions.Inte
   take?: number
   skip?: number
   distinct?: Prisma.EgressCountScalarFieldEnum | Prisma.EgressCountScalarFieldEnum[]
+}
+
+/**
+ * Agent.engineState
+ */
+export type Agent$engineStateArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the EngineState
+   */
+  select?: Prisma.EngineStateSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the EngineState
+   */
+  omit?: Prisma.EngineStateOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.EngineStateInclude<ExtArgs> | null
+  where?: Prisma.EngineStateWhereInput
 }
 
 /**
