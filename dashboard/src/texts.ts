@@ -577,6 +577,16 @@ export const texts = {
     nothing: 'No matching agents.',
     columns: { name: 'Agent', state: 'State', memory: 'Memory', engine: 'Engine', created: 'Created' },
     memoryOf: (used: string, limit: string) => `${used} of ${limit}`,
+    fork: 'Fork',
+    forkTitle: (name: string) => `Fork ${name}`,
+    forkHint:
+      'Each fork is a new agent with this one’s workspace as it is now, its config, skills and secrets. Tasks are paused; channels and domains stay here.',
+    forkSnapshotHint:
+      'Each fork is a new agent with the workspace of this snapshot, and this agent’s config, skills and secrets. Tasks are paused; channels and domains stay here.',
+    forkWord: 'fork',
+    forkCount: 'Number of forks',
+    forkPart: (made: number, asked: number) => `${made} of ${count(asked, 'fork', 'forks')} made`,
+    forkOf: (id: string) => `Fork of ${id}`,
     more: (name: string) => `More about ${name}`,
     remove: 'Delete',
     removeTitle: 'Delete this agent?',

@@ -2701,6 +2701,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork an agent
+         * @description Makes new agents in the same workspace with this one’s workspace, config, skills and tasks, which are paused. Secrets are attached by reference; its own egress policy, model budget and pause of models are copied. Channels, domains, ports, conversations and devices are not; ids and tokens are new.
+         *
+         *     Saves the agent first if it runs. An agent that does not run is forked as it was last saved; 409 if it never was.
+         *
+         *     Waits up to 60 seconds for the forks to start (`Prefer` changes that). One entry per fork: beyond the plan’s limit, entries have `agent_limit`; 403 if none can be made. `Operation-Id` names the first fork’s operation.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        post: operations["forkAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/secrets": {
         parameters: {
             query?: never;
@@ -15464,7 +15492,8 @@ export interface operations {
                      *           "fileManifest": null,
                      *           "snapshotsUpdatedAt": null,
                      *           "engine": "openclaw",
-                     *           "agentVersion": "2026.9.6"
+                     *           "agentVersion": "2026.9.6",
+                     *           "forkedFrom": "x7f3k2ab"
                      *         }
                      *       ],
                      *       "agentLimit": 10,
@@ -15502,6 +15531,8 @@ export interface operations {
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
+                            /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                            forkedFrom: string | null;
                         }[];
                         /** @description Agents that the plan allows; null for no limit. */
                         agentLimit: number | null;
@@ -15667,7 +15698,8 @@ export interface operations {
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
-                     *         "agentVersion": "2026.9.6"
+                     *         "agentVersion": "2026.9.6",
+                     *         "forkedFrom": "x7f3k2ab"
                      *       }
                      *     }
                      */
@@ -15704,6 +15736,8 @@ export interface operations {
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
+                            /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                            forkedFrom: string | null;
                         };
                     };
                 };
@@ -15746,7 +15780,8 @@ export interface operations {
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
-                     *         "agentVersion": "2026.9.6"
+                     *         "agentVersion": "2026.9.6",
+                     *         "forkedFrom": "x7f3k2ab"
                      *       }
                      *     }
                      */
@@ -15782,6 +15817,8 @@ export interface operations {
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
+                            /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                            forkedFrom: string | null;
                         };
                     };
                 };
@@ -15835,7 +15872,8 @@ export interface operations {
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
-                     *         "agentVersion": "2026.9.6"
+                     *         "agentVersion": "2026.9.6",
+                     *         "forkedFrom": "x7f3k2ab"
                      *       },
                      *       "processStatus": "running",
                      *       "processId": "31",
@@ -15924,6 +15962,8 @@ export interface operations {
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
+                            /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                            forkedFrom: string | null;
                         };
                         /**
                          * @description Current state of the gateway.
@@ -16178,7 +16218,8 @@ export interface operations {
                      *         "fileManifest": null,
                      *         "snapshotsUpdatedAt": null,
                      *         "engine": "openclaw",
-                     *         "agentVersion": "2026.9.6"
+                     *         "agentVersion": "2026.9.6",
+                     *         "forkedFrom": "x7f3k2ab"
                      *       }
                      *     }
                      */
@@ -16215,6 +16256,8 @@ export interface operations {
                             engine: string;
                             /** @description Version of the engine. */
                             agentVersion: string;
+                            /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                            forkedFrom: string | null;
                         };
                     };
                 };
@@ -16363,6 +16406,268 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    forkAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description RFC 7240: `wait=N` waits up to N seconds (at most 300) for the operation to end; `respond-async` does not wait.
+                 * @example wait=30
+                 */
+                Prefer?: string;
+                /**
+                 * @description A text of your choice, at most 255 visible ASCII characters. A repeated request finds the operation of the first one.
+                 * @example import-2026-11-21-0001
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "count": 1
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Default: the agent’s name and “fork”. Several forks get a number behind it. It has the rules of an agent’s name. */
+                    name?: string | null;
+                    /** @description A snapshot of the agent’s history, by any CID version and base. Default: its workspace now. */
+                    snapshotCid?: string | null;
+                    /**
+                     * @description How many forks to make.
+                     * @default 1
+                     */
+                    count?: number;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description The start of each fork has ended. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Operation-Id": components["headers"]["Operation-Id"];
+                    Location: components["headers"]["Location"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "forks": [
+                     *         {
+                     *           "agent": {
+                     *             "agentId": "x7f3k2ab",
+                     *             "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *             "name": "Librarian",
+                     *             "description": "Keeps the catalogue.",
+                     *             "vibe": null,
+                     *             "emoji": null,
+                     *             "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *             "status": "running",
+                     *             "statusReason": null,
+                     *             "lastSync": null,
+                     *             "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *             "fileManifest": null,
+                     *             "snapshotsUpdatedAt": null,
+                     *             "engine": "openclaw",
+                     *             "agentVersion": "2026.9.6",
+                     *             "forkedFrom": "x7f3k2ab"
+                     *           },
+                     *           "operation": {
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "state": "running"
+                     *           },
+                     *           "error": "Gateway failed to start",
+                     *           "code": "gateway_failed"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description One entry per fork; one that was not made has only an error. */
+                        forks: ({
+                            agent: {
+                                agentId: string;
+                                userId: string;
+                                /**
+                                 * Format: agent-name
+                                 * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
+                                 */
+                                name: string;
+                                description: string | null;
+                                vibe: string | null;
+                                emoji: string | null;
+                                /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
+                                gatewayToken: string | null;
+                                createdAt: string;
+                                updatedAt: string;
+                                /** @enum {string} */
+                                status: "starting" | "running" | "not_running";
+                                /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
+                                statusReason: string | null;
+                                /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
+                                lastSync: string | null;
+                                /** @description Its newest snapshot. */
+                                snapshotCid: string | null;
+                                /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
+                                fileManifest: string | null;
+                                /** @description When its newest snapshot was taken. */
+                                snapshotsUpdatedAt: string | null;
+                                engine: string;
+                                /** @description Version of the engine. */
+                                agentVersion: string;
+                                /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                                forkedFrom: string | null;
+                            };
+                            /** @description The start of the fork. */
+                            operation: {
+                                id: string;
+                                /** @enum {string} */
+                                state: "queued" | "running" | "succeeded" | "failed" | "canceled";
+                            };
+                            /** @description Why the fork does not run, if its start has failed. */
+                            error?: string;
+                            code?: string;
+                        } | {
+                            error: string;
+                            code: string;
+                        })[];
+                    };
+                };
+            };
+            /** @description Some forks are still starting. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Operation-Id": components["headers"]["Operation-Id"];
+                    Location: components["headers"]["Location"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "forks": [
+                     *         {
+                     *           "agent": {
+                     *             "agentId": "x7f3k2ab",
+                     *             "userId": "0193a1bf-02c8-7d15-93fe-6b1c2d4e5f60",
+                     *             "name": "Librarian",
+                     *             "description": "Keeps the catalogue.",
+                     *             "vibe": null,
+                     *             "emoji": null,
+                     *             "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
+                     *             "createdAt": "2026-11-21T10:58:03.485Z",
+                     *             "updatedAt": "2026-11-21T10:58:03.485Z",
+                     *             "status": "running",
+                     *             "statusReason": null,
+                     *             "lastSync": null,
+                     *             "snapshotCid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
+                     *             "fileManifest": null,
+                     *             "snapshotsUpdatedAt": null,
+                     *             "engine": "openclaw",
+                     *             "agentVersion": "2026.9.6",
+                     *             "forkedFrom": "x7f3k2ab"
+                     *           },
+                     *           "operation": {
+                     *             "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *             "state": "running"
+                     *           },
+                     *           "error": "Gateway failed to start",
+                     *           "code": "gateway_failed"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description One entry per fork; one that was not made has only an error. */
+                        forks: ({
+                            agent: {
+                                agentId: string;
+                                userId: string;
+                                /**
+                                 * Format: agent-name
+                                 * @description At most 100 characters, without control characters, line breaks, characters that change the text direction, and < > " ` \.
+                                 */
+                                name: string;
+                                description: string | null;
+                                vibe: string | null;
+                                emoji: string | null;
+                                /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
+                                gatewayToken: string | null;
+                                createdAt: string;
+                                updatedAt: string;
+                                /** @enum {string} */
+                                status: "starting" | "running" | "not_running";
+                                /** @description Why the agent does not run or restarted by itself, or what a running agent lacks, such as a model. */
+                                statusReason: string | null;
+                                /** @description When its workspace was last saved as its newest snapshot, or found unchanged since. */
+                                lastSync: string | null;
+                                /** @description Its newest snapshot. */
+                                snapshotCid: string | null;
+                                /** @description The files of its newest snapshot, one line `<size> <path>` each, at most 64 KiB. If there are more, the last line begins with `…`. Null except in responses for a single agent. */
+                                fileManifest: string | null;
+                                /** @description When its newest snapshot was taken. */
+                                snapshotsUpdatedAt: string | null;
+                                engine: string;
+                                /** @description Version of the engine. */
+                                agentVersion: string;
+                                /** @description The agent that it is a fork of, which may be deleted. Null for other agents. */
+                                forkedFrom: string | null;
+                            };
+                            /** @description The start of the fork. */
+                            operation: {
+                                id: string;
+                                /** @enum {string} */
+                                state: "queued" | "running" | "succeeded" | "failed" | "canceled";
+                            };
+                            /** @description Why the fork does not run, if its start has failed. */
+                            error?: string;
+                            code?: string;
+                        } | {
+                            error: string;
+                            code: string;
+                        })[];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            422: components["responses"]["422"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

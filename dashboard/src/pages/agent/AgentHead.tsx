@@ -27,6 +27,15 @@ export function AgentHead({ agentId, agent }: { agentId: string; agent: Agent | 
           agent && (
             <>
               <Id text={agentId} />
+              {agent.forkedFrom && (
+                <Link
+                  to="/dashboard/agents/$agentId"
+                  params={{ agentId: agent.forkedFrom }}
+                  className="hover:text-ink hover:underline"
+                >
+                  {texts.agents.forkOf(agent.forkedFrom)}
+                </Link>
+              )}
               {agent.description && (
                 <span className="max-w-xl truncate max-md:hidden">{agent.description}</span>
               )}

@@ -10,6 +10,7 @@ import { Note } from '../../parts/section.tsx'
 import { Time } from '../../parts/time.tsx'
 import { Button, Empty, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { ForkAgent } from '../agents/ForkAgent.tsx'
 import { Compare } from './snapshots/Compare.tsx'
 import { choose } from './snapshots/compared.ts'
 import { Diff } from './snapshots/Diff.tsx'
@@ -157,7 +158,9 @@ function OneSnapshot({
   onCompare: (() => void) | undefined
 }) {
   const { snapshotCid, changeSummary, contentDiff, commitSha, createdAt } = snapshot
+  const { agentId, agent } = useAgent()
   const [isGoing, setGoing] = useState(false)
+  const [isForking, setForking] = useState(false)
   return (
     <article className={`rounded-xl border bg-card p-4 ${isCompared ? 'border-accent' : 'border-line'}`}>
       <div className="flex flex-wrap items-start justify-between gap-3">
@@ -186,6 +189,9 @@ function OneSnapshot({
               {isCompared ? words.comparing : words.compare}
             </Button>
           )}
+          <Button changes onClick={() => setForking(true)}>
+            {texts.agents.fork}
+          </Button>
           {!isCurrent && (
             <Button changes onClick={() => setGoing(true)}>
               {words.reset}
@@ -199,6 +205,13 @@ function OneSnapshot({
           <p className="my-2 text-soft text-xs">{words.against}</p>
           <Diff diff={contentDiff} />
         </details>
+      )}
+      {isForking && (
+        <ForkAgent
+          agent={{ agentId, name: agent?.name ?? agentId }}
+          snapshotCid={snapshotCid}
+          onClose={() => setForking(false)}
+        />
       )}
       {isGoing && <Reset snapshotCid={snapshotCid} onRestored={onRestored} onClose={() => setGoing(false)} />}
     </article>

@@ -5,8 +5,9 @@ import { Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import type { Agent } from './agents.ts'
 import { DeleteAgent } from './DeleteAgent.tsx'
+import { ForkAgent } from './ForkAgent.tsx'
 
-/** The menu of an agent: restart, and delete, which asks for the name. @param onDeleted called after a deletion */
+/** The menu of an agent: restart, fork, and delete, which asks for the name. @param onDeleted called after a deletion */
 export function AgentActions({
   agent,
   onDeleted,
@@ -16,6 +17,7 @@ export function AgentActions({
 }) {
   const { agentId, name, status } = agent
   const [isGoing, setGoing] = useState(false)
+  const [isForking, setForking] = useState(false)
   const restart = useRestart(agentId)
   return (
     <>
@@ -24,6 +26,7 @@ export function AgentActions({
           <MenuItem disabled={restart.isPending || status === 'starting'} onSelect={() => restart.mutate()}>
             {texts.agents.restart}
           </MenuItem>
+          <MenuItem onSelect={() => setForking(true)}>{texts.agents.fork}</MenuItem>
           <MenuItem look="danger" onSelect={() => setGoing(true)}>
             {texts.agents.remove}
           </MenuItem>
@@ -34,6 +37,7 @@ export function AgentActions({
           <Problem error={restart.error} />
         </div>
       )}
+      {isForking && <ForkAgent agent={agent} onClose={() => setForking(false)} />}
       {isGoing && (
         <DeleteAgent agent={agent} onClose={() => setGoing(false)} {...(onDeleted && { onDeleted })} />
       )}
