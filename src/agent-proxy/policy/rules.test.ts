@@ -136,10 +136,15 @@ test('methods and paths need a name, and paths begin with a slash', () => {
 
 test('a secret is for its hosts on port 443, and no look-alike', () => {
   const secret = { placeholder: 'p', value: 'v', via: { as: 'bearer' as const } }
-  const secrets = [{ ...secret, hosts: ['api.example.com', '*.example.org'] }]
+  const secrets = [{ ...secret, hosts: ['api.example.com', '*.example.org', '*.amazonaws.com'] }]
   const policy: EgressPolicy = { agentId: 'x', mode: 'open', allow: [], deny: [], secrets }
   const has = (to: string) => secretsFor(policy, parseDestination(to) ?? assert.fail(to)).length === 1
-  for (const to of ['api.example.com:443', 'API.example.com.:443', 'a.b.example.org:443'])
+  for (const to of [
+    'api.example.com:443',
+    'API.example.com.:443',
+    'a.b.example.org:443',
+    'sts.amazonaws.com:443',
+  ])
     assert.ok(has(to), to)
   for (const to of [
     'api.example.com:8443',
@@ -149,6 +154,8 @@ test('a secret is for its hosts on port 443, and no look-alike', () => {
     'xapi.example.com:443',
     'example.org:443',
     'xexample.org:443',
+    'shop.s3.amazonaws.com:443',
+    's3.amazonaws.com:443',
     '192.0.2.1:443',
     '[2001:db8::1]:443',
   ])

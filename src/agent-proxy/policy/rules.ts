@@ -1,5 +1,6 @@
 /** Rules of egress policies: what they name, and whether a destination or a request is among it. */
 import { isIP } from 'node:net'
+import { registeredDomain } from '../../lib/net/domain-owner.ts'
 import { type Destination, hasDestination, parseDestination } from '../destination.ts'
 import { plainPath } from './path.ts'
 import type { BrokeredSecret, EgressPolicy, EgressRule } from './protocol.ts'
@@ -86,13 +87,18 @@ export function hasLimits({ mode, allow, deny }: EgressPolicy, destination: Dest
 /** The brokered secrets that requests to this destination may carry. */
 export function secretsFor({ secrets }: EgressPolicy, { host, port }: Destination): BrokeredSecret[] {
   const name = host.replace(/\.$/, '')
-  return secrets.filter(({ hosts }) =>
-    hasDestination(
-      hosts.map((one) => ({ host: one, port: 443 })),
-      { host: name, port },
-    ),
-  )
+  if (port !== 443) return []
+  return secrets.filter(({ hosts }) => hosts.some((one) => one === name || isBelowOwner(one, name)))
 }
+
+/**
+ * Whether a host that begins with `*.` stands for a name of the same owner. Below `amazonaws.com`, strangers have names such as
+ * `shop.s3.amazonaws.com`.
+ */
+const isBelowOwner = (wildcard: string, name: string) =>
+  wildcard.startsWith('*.') &&
+  name.endsWith(wildcard.slice(1)) &&
+  registeredDomain(name) === registeredDomain(wildcard.slice(2))
 
 const isWhole = ({ methods, paths }: Rule) => !methods && !paths
 const isBelow = (rule: string, path: string) =>

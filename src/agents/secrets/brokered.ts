@@ -1,12 +1,12 @@
 /** Brokered secrets: the hosts that get the value, and how it travels to them. Sandboxes have a placeholder. */
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { getDomain } from 'tldts'
 import { z } from 'zod'
 import type { BrokeredSecret } from '../../agent-proxy/policy/protocol.ts'
 import { badRequest } from '../../errors.ts'
 import { like, withExample } from '../../http/fields.ts'
 import { text } from '../../http/shapes.ts'
+import { registeredDomain } from '../../lib/net/domain-owner.ts'
 import { MODEL_PROVIDERS } from '../../model-providers.ts'
 import { isOfGateway } from './readable.ts'
 
@@ -140,6 +140,6 @@ function parseHost(given: string): string | undefined {
  * there.
  */
 function isOfOneOwner(name: string): boolean {
-  const [own, below] = [name, `x.${name}`].map((one) => getDomain(one, { allowPrivateDomains: true }))
-  return own !== null && own === below
+  const own = registeredDomain(name)
+  return own !== null && own === registeredDomain(`x.${name}`)
 }
