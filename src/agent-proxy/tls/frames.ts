@@ -6,7 +6,7 @@ import { Transform } from 'node:stream'
 import { Masker, type Pattern } from './mask.ts'
 
 /** A frame's head. */
-export interface Head {
+interface Head {
   bytes: number
   /** Bytes of payload that follow. */
   payload: number

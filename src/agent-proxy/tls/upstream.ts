@@ -28,7 +28,7 @@ export interface UpstreamOptions {
   onIdleClose?(): void
 }
 
-export interface UpstreamLimits {
+interface UpstreamLimits {
   headerBytes: number
   connectMs: number
   /** Maximum time without a byte. */

@@ -89,7 +89,7 @@ export interface Brokering {
   viaAs: string | null
   viaName: string | null
 }
-export const UNBROKERED: Brokering = { hosts: [], viaAs: null, viaName: null }
+const UNBROKERED: Brokering = { hosts: [], viaAs: null, viaName: null }
 
 export const toVia = ({ viaAs, viaName }: Brokering): Via | null =>
   viaAs === null ? null : ({ as: viaAs, ...(viaName !== null && { name: viaName }) } as BrokeredSecret['via'])
