@@ -11,7 +11,7 @@ import { GATEWAY_MARK } from './protocol.ts'
 /** The engine's own configs take kilobytes. */
 const CONFIG_BYTES = 8_388_608
 const JSON5_ERROR = /^JSON5: (.*) at (\d+):(\d+)$/s
-/** In the engine's state while openclaw.json is that of a spare. */
+/** In the engine's state while openclaw.json belongs to a spare. */
 const SPARE_MARK = '.spare'
 const KEYS_THAT_REACH_PROTOTYPES = ['__proto__', 'constructor', 'prototype']
 

@@ -53,7 +53,7 @@ export function canTakeOver(
     !isChangingHands &&
     child?.connected === true &&
     spare.gatewayToken === request.gatewayToken &&
-    // Node reads the proxy's URL and its authority's certificate, of which each request has another, when it starts.
+    // Node reads the proxy's URL and its authority's certificate when it starts. The certificate is signed anew each time.
     spare.proxyCredential === request.proxyCredential &&
     (spare.caCertificate === undefined) === (request.caCertificate === undefined) &&
     request.plugins.length === 0

@@ -1724,6 +1724,7 @@ export const texts = {
         docker: ['Docker', 'Runs the agents'],
         kubernetes: ['Kubernetes', 'Runs the agents'],
         processes: ['Processes', 'Run the agents, here without containers'],
+        pool: ['Spare agents', 'New agents take one over and start faster'],
       } as Record<string, [string, string]>,
     },
     workers: {

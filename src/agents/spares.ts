@@ -1,4 +1,4 @@
-/** Spares: agents that run before anybody asks for them. A new agent takes one over, and starts in half a second. */
+/** Spares: agents that run before anybody asks for them. A new agent takes one over, and need not wait for its engine. */
 import { uuidv7 } from 'uuidv7'
 import type { Config } from '../config.ts'
 import { inTransaction, type PrismaClient, type Transaction } from '../db/prisma.ts'
@@ -10,7 +10,7 @@ import { enqueue } from '../operations/enqueue.ts'
 import { type Agent, newGatewayToken } from './agent.ts'
 import { deleteAgent } from './lifecycle/change.ts'
 
-/** What a new agent takes over from a spare. */
+/** The part of a spare that a new agent takes over. */
 export interface Spare {
   /** Columns of the new agent's row: its sandbox has this id and token already. */
   columns: { agentId: string; gatewayToken: string; address: string | null; epoch: number }

@@ -2,7 +2,7 @@
 import { isDatabaseFull } from '../db/database-errors.ts'
 import { type Pool, transaction } from '../db/pool.ts'
 import { type SchemaState, schemaState } from '../db/schema-state.ts'
-import { hasOwner } from '../db/statements/pool.ts'
+import { hasOwner, readSpares } from '../db/statements/pool.ts'
 import { SandboxError } from '../errors.ts'
 import { formatBytes, judgeRoom } from '../lib/disk.ts'
 import { type Finding, look, reasonOf } from '../lib/readiness.ts'
@@ -115,6 +115,14 @@ export async function checkSecrets(pool: Pool): Promise<Finding> {
     detail: `agents can read ${names.join(', ')}${others > 0 ? ` and ${others} more` : ''}: hosts keep a secret outside of them`,
   }
 }
+
+/** Spares that are ready, of BERTH_POOL. Without one, agents start slower, and nothing is broken. */
+export const checkPool = (pool: Pool, size: number): Promise<Finding> =>
+  look(async () => {
+    const { rows } = await readSpares.run(pool)
+    const ready = rows.filter(({ status }) => status === 'running').length
+    return { status: 'ok', detail: `${ready} of ${size} ready` }
+  })
 
 /** @param redis undefined if the queue is in PostgreSQL, which has its own check. */
 export async function checkQueue(redis: { ping(): Promise<unknown> } | undefined): Promise<Finding> {

@@ -16,7 +16,8 @@ const NO_WORKER = {
 const SEE_LOG = 'See the log of the worker.'
 
 /**
- * `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` if a worker serves agents. Never rejects.
+ * `workers`, both IPFS networks, and `docker`, `kubernetes` or `processes` if a worker serves agents, with `pool` if it
+ * keeps spares. Never rejects.
  */
 export async function observeWorkers(workers: WorkerStatus): Promise<Record<string, Finding>> {
   const found: Record<string, Finding> = {}
@@ -24,7 +25,7 @@ export async function observeWorkers(workers: WorkerStatus): Promise<Record<stri
     const { count, ipfs, ipfsPrivate, parts } = await workers.read()
     found.ipfs = checkNode(ipfs)
     found.ipfs_private = checkNode(ipfsPrivate)
-    for (const name of ['docker', 'kubernetes', 'processes']) {
+    for (const name of ['docker', 'kubernetes', 'processes', 'pool']) {
       const finding = summarize(parts.flatMap((own) => own[name] ?? []))
       if (finding) found[name] = finding
     }

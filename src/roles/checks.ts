@@ -6,6 +6,7 @@ import {
   checkAgentDisks,
   checkDatabase,
   checkNode,
+  checkPool,
   checkQueue,
   checkRuntime,
   checkSchema,
@@ -51,7 +52,8 @@ export function workerReadiness(services: WorkerParts): Readiness {
       find: () => checkRuntime(runtime, config.DOCKER_HOST),
       essential,
     }
-    const { BERTH_DISKS_SOCKET: socket } = config
+    const { BERTH_DISKS_SOCKET: socket, BERTH_POOL: size } = config
+    if (size > 0) checks.pool = { find: () => checkPool(services.pool, size) }
     if (socket && runtime.driver === 'docker')
       checks.agent_disks = { find: () => checkAgentDisks(socket, reserveSetting(config)) }
   }

@@ -43,7 +43,7 @@ export const readSpares = statement({
     agentId: 'text',
     workspaceId: 'uuid',
     status: narrow<'starting' | 'running' | 'not_running'>('text'),
-    /** What it was started with. */
+    /** A hash of the settings that it was started with. */
     settings: 'text?',
   },
   text: `SELECT id, agent_id AS "agentId", workspace_id AS "workspaceId", status, description AS settings FROM agent

@@ -31,6 +31,14 @@ describe('a Berth with spare agents', { timeout: 900_000 }, () => {
     const strange = await api.get(path)
     assert.notEqual(strange.status, 200)
 
+    const health = await until('the health shows the pool', async () => {
+      const { parts } = (await context.shared.get('/v0/admin/health')).body.data
+      return parts.find(
+        (part: { name: string; detail: string }) => part.name === 'pool' && /^1/.test(part.detail),
+      )
+    })
+    assert.deepEqual(health, { name: 'pool', status: 'ok', detail: '1 of 1 ready' })
+
     const create = async (name: string) => {
       const { status, body } = await finalAnswer(api, AGENTS, { name })
       assert.equal(status, 201, JSON.stringify(body))
