@@ -19,8 +19,8 @@ export interface Spare {
 }
 
 /**
- * Takes a spare out of the pool for a new agent, in the transaction that creates it. A spare is handed out once: its row
- * is gone with the commit, and comes back if there is none.
+ * Takes a spare out of the pool for a new agent, in the transaction that creates it. A spare is handed out once: its
+ * row is gone with the commit, and comes back if there is none.
  * @returns undefined if there is no spare that fits.
  */
 export async function adoptSpare(

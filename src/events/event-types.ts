@@ -1,8 +1,8 @@
 /**
  * Every type of event, declared once: its meaning, the shape of its `data`, and who may see it. `docs/events.md` has
  * the table (`npm run docs:events`). Triggers write the rows (migrations 0032 to 0054). For events that are not row
- * changes, `noteQuotaReached`, `noteLowDisk`, `noteTaskRuns` and `noteModelBudgets` do. A test makes each of them write an event, and
- * compares.
+ * changes, `noteQuotaReached`, `noteLowDisk`, `noteTaskRuns` and `noteModelBudgets` do. A test makes each of them write
+ * an event, and compares.
  */
 import { z } from 'zod'
 import { OPERATION_KINDS, OPERATION_STATES } from '../operations/catalog.ts'

@@ -78,8 +78,8 @@ export async function checkSchema(pool: Pool): Promise<Finding> {
 const NAMED = 5
 
 /**
- * Agents that run since before Berth kept the real keys of models outside of sandboxes: the model gateway counts nothing
- * of what they spend.
+ * Agents that run since before Berth kept the real keys of models outside of sandboxes: the model gateway counts
+ * nothing of what they spend.
  */
 export async function checkModelKeys(pool: Pool): Promise<Finding> {
   const { rows } = await pool.query<{ agentId: string }>(

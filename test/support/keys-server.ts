@@ -25,8 +25,8 @@ export interface KeysServer {
 }
 
 /**
- * Starts it for `host`. `/echo` returns the request's headers in headers and body, `/token` the key as OAuth servers do,
- * `/redirect?to=` a redirect. `/repository.git` is a repository of git that takes the key as a password.
+ * Starts it for `host`. `/echo` returns the request's headers in headers and body, `/token` the key as OAuth servers
+ * do, `/redirect?to=` a redirect. `/repository.git` is a repository of git that takes the key as a password.
  * @param options.key the key that it takes, in any place.
  * @param options.git URL of a git server with the repository.
  */

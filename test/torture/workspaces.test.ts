@@ -1,6 +1,6 @@
 /**
- * SIGKILL at each step of a sync, a reset, a push, a restore and a fork of an agent's workspace. As a process: containers are
- * irrelevant to what is killed here, and `agents.test.ts` may kill Docker at the same time.
+ * SIGKILL at each step of a sync, a reset, a push, a restore and a fork of an agent's workspace. As a process:
+ * containers are irrelevant to what is killed here, and `agents.test.ts` may kill Docker at the same time.
  */
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'

@@ -24,9 +24,9 @@ const RETRY_MS = 1000
 const ownConfig = z.object({ config: z.record(z.string(), z.unknown()) })
 
 /**
- * The config and the tasks of an agent, as its agentd and its engine have them now. Unknown parts are missing: an agentd
- * of an earlier Berth, and a gateway that does not respond, must not keep the workspace from being saved. Only if forks
- * wait for this operation, it waits for a gateway that is not ready.
+ * The config and the tasks of an agent, as its agentd and its engine have them now. Unknown parts are missing: an
+ * agentd of an earlier Berth, and a gateway that does not respond, must not keep the workspace from being saved. Only
+ * if forks wait for this operation, it waits for a gateway that is not ready.
  */
 export async function askEngine(
   { agentd, prisma }: AgentWorkerServices,

@@ -90,13 +90,13 @@ interface EnvironmentServices {
 }
 
 /**
- * The environment of the gateway: the agent's identity, and its attached secrets or their placeholders. Berth's own variables take precedence
- * over secrets, which cannot have their names anyway.
+ * The environment of the gateway: the agent's identity, and its attached secrets or their placeholders. Berth's own
+ * variables take precedence over secrets, which cannot have their names anyway.
  *
  * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
  * started: it would seem to work until the first request that needs the secret. The message names the secrets.
- * @returns `env`, in `names` the secrets in it, in `secretVersions` the version of each secret in it, by the secret's id, and whether the workspace's
- *   LLM key is among them.
+ * @returns `env`, in `names` the secrets in it, in `secretVersions` the version of each secret in it, by the secret's
+ *   id, and whether the workspace's LLM key is among them.
  * @throws StartFailed `secrets_unreadable`
  */
 export async function agentEnvironment(

@@ -92,8 +92,8 @@ export function secretsFor({ secrets }: EgressPolicy, { host, port }: Destinatio
 }
 
 /**
- * Whether a host that begins with `*.` stands for a name of the same owner. Below `amazonaws.com`, strangers have names such as
- * `shop.s3.amazonaws.com`.
+ * Whether a host that begins with `*.` stands for a name of the same owner. Below `amazonaws.com`, strangers have names
+ * such as `shop.s3.amazonaws.com`.
  */
 const isBelowOwner = (wildcard: string, name: string) =>
   wildcard.startsWith('*.') &&

@@ -1,7 +1,7 @@
 /**
  * The certificate authority of an agent, which its sandbox trusts and with which the egress proxy answers as the hosts
- * of the agent's secrets. Its key is derived from AGENT_PROXY_KEY, so that workers and all agent proxies have it without
- * storing it.
+ * of the agent's secrets. Its key is derived from AGENT_PROXY_KEY, so that workers and all agent proxies have it
+ * without storing it.
  */
 import { createECDH, createPrivateKey, createPublicKey, generateKeyPairSync, hkdfSync } from 'node:crypto'
 import { makeCertificate } from './certificate.ts'

@@ -1,6 +1,6 @@
 /**
- * X.509 certificates (RFC 5280) with P-256 keys, encoded here: a library that can make them costs every proxy and worker
- * 24 MB. Nothing is parsed.
+ * X.509 certificates (RFC 5280) with P-256 keys, encoded here: a library that can make them costs every proxy and
+ * worker 24 MB. Nothing is parsed.
  */
 import { createHash, createPublicKey, type KeyObject, randomBytes, sign } from 'node:crypto'
 

@@ -1,6 +1,6 @@
 /**
- * Masks the values of brokered secrets in what hosts answer. A masked value keeps its length, so lengths and frames stay
- * right.
+ * Masks the values of brokered secrets in what hosts answer. A masked value keeps its length, so lengths and frames
+ * stay right.
  */
 import { Transform } from 'node:stream'
 import type { BrokeredSecret } from '../policy/protocol.ts'

@@ -136,8 +136,8 @@ function parseHost(given: string): string | undefined {
 }
 
 /**
- * False for a public suffix (`github.io`), and if the names below are suffixes (`compute.amazonaws.com`): strangers have names
- * there.
+ * False for a public suffix (`github.io`), and if the names below are suffixes (`compute.amazonaws.com`): strangers
+ * have names there.
  */
 function isOfOneOwner(name: string): boolean {
   const own = registeredDomain(name)

@@ -2,8 +2,8 @@
 import { randomInt } from 'node:crypto'
 
 /**
- * Beginnings that programs check, and that tell nothing: the vendor, and the kind of key. Other beginnings are random like
- * the rest, because they may belong to the secret.
+ * Beginnings that programs check, and that tell nothing: the vendor, and the kind of key. Other beginnings are random
+ * like the rest, because they may belong to the secret.
  */
 const PREFIXES = [
   ...[

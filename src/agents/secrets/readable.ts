@@ -3,8 +3,8 @@ import type { Secret } from '../../db/generated/client.ts'
 import { MODEL_PROVIDERS } from '../../model-providers.ts'
 
 /**
- * Whether agents get a virtual key in place of the value: it is a provider's key or the workspace's LLM key, and the model
- * gateway inserts it.
+ * Whether agents get a virtual key in place of the value: it is a provider's key or the workspace's LLM key, and the
+ * model gateway inserts it.
  */
 export const isOfGateway = ({ name, modelKeyHash = null }: Pick<Secret, 'name'> & Partial<Secret>): boolean =>
   modelKeyHash !== null || MODEL_PROVIDERS.some(({ secrets }) => secrets.includes(name))
@@ -27,8 +27,8 @@ export interface Started {
 }
 
 /**
- * Whether programs in an agent can read a secret, and whether it needs no restart to have the current one. A new value that
- * a proxy or gateway inserts needs none.
+ * Whether programs in an agent can read a secret, and whether it needs no restart to have the current one. A new value
+ * that a proxy or gateway inserts needs none.
  */
 export function inAgent(
   secret: Known & Pick<Secret, 'version' | 'placeholderVersion' | 'brokeredVersion'>,

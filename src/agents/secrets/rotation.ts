@@ -1,6 +1,6 @@
 /**
- * Re-encrypts everything that SECRETS_KEY encrypts when the key changes: secrets, variables, channel tokens, saved engine
- * states, and the signing secrets of webhooks.
+ * Re-encrypts everything that SECRETS_KEY encrypts when the key changes: secrets, variables, channel tokens, saved
+ * engine states, and the signing secrets of webhooks.
  */
 import { eachRow, type PrismaClient } from '../../db/prisma.ts'
 import type { Encryption } from '../../lib/encryption.ts'

@@ -59,8 +59,8 @@ function decryptOrNull(
 
 /**
  * Adds a secret to the caller's workspace. `modelKeyHash` makes it the LLM key.
- * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 409 for an existing name, 403 at the
- *   plan's limit.
+ * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 409 for an existing name, 403
+ *   at the plan's limit.
  */
 export async function createSecret(
   prisma: PrismaClient,
@@ -109,7 +109,8 @@ async function requireRoom(tx: Prisma.TransactionClient, workspaceId: string, na
 
 /**
  * Changes the value of a secret, which ends the LLM key, and its hosts. Without `hosts` they stay.
- * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 404 if the secret does not exist.
+ * @throws ApiError 400 if it cannot have these hosts, 503 without a key to encrypt with, 404 if the secret does not
+ *   exist.
  */
 export async function updateSecret(
   prisma: PrismaClient,

@@ -1,6 +1,6 @@
 /**
- * The door of this folder for all other code: the rows of a history, the agent's repository as agentd serves it, and its
- * trees as DAGs. The work itself, saving and restoring, is in `workers/agents/snapshots`.
+ * The door of this folder for all other code: the rows of a history, the agent's repository as agentd serves it, and
+ * its trees as DAGs. The work itself, saving and restoring, is in `workers/agents/snapshots`.
  */
 export { buildSnapshot } from './dag.ts'
 export {

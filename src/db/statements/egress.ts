@@ -1,6 +1,6 @@
 /**
- * Egress policies and counts. Hand-written SQL: a proxy asks for many agents at once, and a report adds to many rows and
- * publishes the first denial of each host in one statement.
+ * Egress policies and counts. Hand-written SQL: a proxy asks for many agents at once, and a report adds to many rows
+ * and publishes the first denial of each host in one statement.
  */
 import { hasOwner } from './pool.ts'
 import { narrow, statement } from './statement.ts'
@@ -16,9 +16,9 @@ const POLICY = `LEFT JOIN LATERAL (SELECT * FROM egress_policy WHERE workspace_i
       AND (agent_id = a.id OR agent_id IS NULL) ORDER BY agent_id NULLS LAST LIMIT 1) p ON true`
 
 /**
- * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex), `$2`
- * addresses of agents. A credential counts only at its agent's address, and the address alone if a client sends none.
- * A spare reaches nothing.
+ * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex),
+ * `$2` addresses of agents. A credential counts only at its agent's address, and the address alone if a client sends
+ * none. A spare reaches nothing.
  */
 export const findEgressPolicies = statement({
   name: 'egress-policies',
