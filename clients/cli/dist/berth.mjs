@@ -1988,17 +1988,24 @@ async function converse(berth, agentId, conversationId) {
     berth.POST("/v0/agents/{agentId}/conversations/{conversationId}/stop", { params }).catch(() => {
     });
   });
-  const closed = new Promise((resolve2) => terminal.once("close", () => resolve2(void 0)));
-  for (; ; ) {
+  const left = new AbortController();
+  const closed = new Promise((resolve2) => {
+    terminal.once("close", () => {
+      left.abort();
+      resolve2(void 0);
+    });
+  });
+  while (!left.signal.aborted) {
     const message = await Promise.race([terminal.question(paint("bold", "\u203A ")), closed]);
     if (message === void 0) break;
     if (message.trim() === "") continue;
     isReplying = true;
     console.log();
     try {
-      const { state } = await say(place, message, { signal: new AbortController().signal });
+      const { state } = await say(place, message, left);
       if (state === "stopped") console.log(paint("dim", "(stopped)"));
     } catch (error) {
+      if (left.signal.aborted) break;
       if (!(error instanceof RequestError)) throw error;
       console.error(`${paint("red", "error:", process.stderr)} ${harmless(error.message)}`);
     }

@@ -35,7 +35,11 @@ it('the examples of the client’s README compile and run with the published pac
   for (const said of [/^owner in /m, /^9 of 9 bytes$/m, /^report\.md baf/m]) assert.match(stdout, said)
   assert.match(stdout, /^Researcher /m, 'the steps of a new agent')
   assert.match(stdout, /pong: Hello/, 'an agent replies')
-  assert.match(stdout, /404 not_found There is no such agent$/m, 'an error has a status, a code and a message')
+  assert.match(
+    stdout,
+    /404 not_found There is no such agent$/m,
+    'an error has a status, a code and a message',
+  )
 })
 
 /** A folder in which the package is installed from its tarball. */

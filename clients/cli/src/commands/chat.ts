@@ -199,17 +199,25 @@ async function converse(berth: Berth, agentId: string, conversationId: string): 
     // The stream ends with the state `stopped`.
     berth.POST('/v0/agents/{agentId}/conversations/{conversationId}/stop', { params }).catch(() => {})
   })
-  const closed = new Promise<undefined>((resolve) => terminal.once('close', () => resolve(undefined)))
-  for (;;) {
+  // Ctrl-D, also during a reply, which then continues in the agent.
+  const left = new AbortController()
+  const closed = new Promise<undefined>((resolve) => {
+    terminal.once('close', () => {
+      left.abort()
+      resolve(undefined)
+    })
+  })
+  while (!left.signal.aborted) {
     const message = await Promise.race([terminal.question(paint('bold', '› ')), closed])
     if (message === undefined) break
     if (message.trim() === '') continue
     isReplying = true
     console.log()
     try {
-      const { state } = await say(place, message, { signal: new AbortController().signal })
+      const { state } = await say(place, message, left)
       if (state === 'stopped') console.log(paint('dim', '(stopped)'))
     } catch (error) {
+      if (left.signal.aborted) break
       if (!(error instanceof RequestError)) throw error
       console.error(`${paint('red', 'error:', process.stderr)} ${harmless(error.message)}`)
     }
