@@ -1,5 +1,4 @@
 /** One request on a terminated connection: what it must not be, the values that it gets, and what its response hides. */
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { rawEndToEnd, switchingProtocols } from '../../../agentd/relay.ts'
@@ -8,10 +7,16 @@ import { ProxyError } from '../dial.ts'
 import { plainPath } from '../policy/path.ts'
 import type { Visit } from '../policy/visit.ts'
 import type { Asked } from './asked.ts'
-import { maskFrames, webSocketHead } from './frames.ts'
+import { grpcHead, maskFrames, webSocketHead } from './frames.ts'
 import { insertSecrets } from './insert.ts'
 import { maskStream, maskText, type Pattern, patternsOf } from './mask.ts'
-import { StaleConnection, type Upstream, type UpstreamRequest, type UpstreamResponse } from './upstream.ts'
+import {
+  type Answer,
+  StaleConnection,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from './upstream.ts'
 
 export interface Terms {
   destination: Destination
@@ -62,10 +67,11 @@ export async function exchange(asked: Asked, terms: Terms): Promise<void> {
   })
   if (asked.isOver()) return void response.destroy()
   const { name } = upstream
-  const passed = [...rawEndToEnd(response), ...VIA]
+  const passed = [...rawEndToEnd(response, (name) => !name.startsWith(':')), ...VIA]
   const shown = passed.map((text) => maskText(patterns, text))
   if (upgraded) return joinWebSocket(asked, { response, ...upgraded }, { ...terms, headers: shown, patterns })
-  const hasBody = asked.method !== 'HEAD' && ![204, 304].includes(response.statusCode ?? 0)
+  const hasBody =
+    !response.isEmpty && asked.method !== 'HEAD' && ![204, 304].includes(response.statusCode ?? 0)
   if (patterns.length > 0 && hasBody) checkCoding(response, name)
   try {
     await asked.pass({
@@ -75,7 +81,8 @@ export async function exchange(asked: Asked, terms: Terms): Promise<void> {
       hasBody,
       body: response,
       trailers: () => response.rawTrailers.map((text) => maskText(patterns, text)),
-      ...(patterns.length > 0 && hasBody && { through: maskStream(patterns) }),
+      ...(patterns.length > 0 &&
+        hasBody && { through: asked.isGrpc ? maskFrames(patterns, grpcHead) : maskStream(patterns) }),
     })
   } catch (error) {
     response.destroy()
@@ -121,9 +128,10 @@ function identityOnly(headers: string[]): string[] {
 }
 
 /** @throws ProxyError 502 if the body is compressed, so that values could not be found in it. */
-function checkCoding({ headers }: IncomingMessage, name: string): void {
-  const codings = [headers['content-encoding'] ?? 'identity', headers['transfer-encoding'] ?? 'chunked']
-  if (!/^(identity|chunked)$/i.test(codings[0] as string) || !/^chunked$/i.test(codings[1] as string))
+function checkCoding({ headers }: Answer, name: string): void {
+  const codings = [headers['content-encoding'], headers['grpc-encoding']]
+  const isPlain = codings.every((coding) => !coding || coding === 'identity')
+  if (!isPlain || !/^chunked$/i.test(headers['transfer-encoding'] ?? 'chunked'))
     throw new ProxyError(502, `${name} sent a compressed response, in which no secret can be masked`)
 }
 
@@ -132,6 +140,8 @@ function checkCoding({ headers }: IncomingMessage, name: string): void {
  * @throws ProxyError
  */
 async function send(asked: Asked, upstream: Upstream, request: UpstreamRequest): Promise<UpstreamResponse> {
+  const ofHttp2 = asked.isGrpc ? await upstream.sendHttp2(request) : undefined
+  if (ofHttp2) return ofHttp2
   for (;;) {
     try {
       return await upstream.send(request)
@@ -146,7 +156,7 @@ async function send(asked: Asked, upstream: Upstream, request: UpstreamRequest):
 }
 
 interface Upgraded {
-  response: IncomingMessage
+  response: Answer
   socket: Duplex
   head: Buffer
 }

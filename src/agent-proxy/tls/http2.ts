@@ -53,7 +53,7 @@ function asked(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeade
     hasBody: !stream.endAfterHeaders,
     body: withComplete(stream),
     asksForUpgrade: false,
-    isGrpc: /^application\/grpc/i.test(headers['content-type'] ?? ''),
+    isGrpc: /^application\/grpc(\+|;|$)/i.test(headers['content-type'] ?? ''),
     isOver: () => stream.closed || stream.destroyed,
     onOver: (over) => void stream.once('close', over),
     pass: (answer) => pass(stream, answer),
@@ -69,9 +69,9 @@ function pass(stream: ServerHttp2Stream, { body, through, trailers, ...answer }:
   const cut = () => stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   body.on('error', () => {})
   body.once('close', () => body.complete || cut())
-  stream.once('wantTrailers', () => stream.sendTrailers(headersOf(trailers())))
+  stream.once('wantTrailers', () => stream.sendTrailers(rawToHeaders(trailers())))
   const frame = answer.hasBody ? { waitForTrailers: true } : { endStream: true }
-  stream.respond({ ...headersOf(answer.headers), ':status': answer.status }, {
+  stream.respond({ ...rawToHeaders(answer.headers), ':status': answer.status }, {
     sendDate: false,
     ...frame,
   } as object)
@@ -89,7 +89,8 @@ function pass(stream: ServerHttp2Stream, { body, through, trailers, ...answer }:
   })
 }
 
-function headersOf(raw: string[]): OutgoingHttpHeaders {
+/** Headers as an object, from names and values in turn. */
+export function rawToHeaders(raw: string[]): OutgoingHttpHeaders {
   const headers: Record<string, string | string[]> = Object.create(null)
   for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] as string).toLowerCase()

@@ -13,6 +13,7 @@ import type { Body } from '../../../agentd/relay.ts'
 import { orAborted, withDeadline } from '../../lib/signals.ts'
 import { type Destination, formatDestination } from '../destination.ts'
 import { ProxyError } from '../dial.ts'
+import { Http2Upstream } from './upstream-http2.ts'
 
 export interface UpstreamOptions {
   destination: Destination
@@ -47,8 +48,15 @@ export interface UpstreamRequest {
   upgrade?: string
 }
 
+/** A response whose body is still to come. */
+export type Answer = Body &
+  Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers' | 'rawHeaders' | 'rawTrailers'> & {
+    /** True if it is known to have no body. */
+    isEmpty?: boolean
+  }
+
 export interface UpstreamResponse {
-  response: IncomingMessage
+  response: Answer
   /** For an upgrade: the connection, and what was read past the response's head. */
   upgraded?: { socket: Duplex; head: Buffer }
 }
@@ -67,14 +75,20 @@ export class StaleConnection extends Error {
 export class Upstream {
   readonly #options: UpstreamOptions
   readonly #agent: Agent
+  readonly #http2: Http2Upstream
   readonly name: string
 
   constructor(options: UpstreamOptions) {
     this.#options = options
     this.name = formatDestination(options.destination)
+    this.#http2 = new Http2Upstream({
+      name: this.name,
+      connect: () => this.#connect(['h2', 'http/1.1']),
+      idleMs: options.limits.idleMs,
+    })
     this.#agent = new Agent({ keepAlive: true, maxSockets: options.connections, timeout: options.keepMs })
     this.#agent.createConnection = (_options, done) => {
-      this.connect(['http/1.1']).then(
+      this.#connect(['http/1.1']).then(
         (socket) => done?.(null, socket),
         (error) => done?.(error, undefined as never),
       )
@@ -114,8 +128,15 @@ export class Upstream {
     })
   }
 
+  /** The same in HTTP/2; resolves with undefined if the host does not offer it. @throws ProxyError 502, 504 */
+  async sendHttp2(asked: UpstreamRequest): Promise<UpstreamResponse | undefined> {
+    const response = await this.#http2.send(asked)
+    return response && { response }
+  }
+
   close(): void {
     this.#agent.destroy()
+    this.#http2.close()
   }
 
   #open({ method, target, headers, body, upgrade }: UpstreamRequest): ClientRequest {
@@ -139,7 +160,7 @@ export class Upstream {
   }
 
   /** Opens a connection and verifies the host. @throws ProxyError 403, 502, 504 */
-  async connect(protocols: string[]): Promise<TLSSocket> {
+  async #connect(protocols: string[]): Promise<TLSSocket> {
     const { destination, dial, trust, limits, onIdleClose } = this.#options
     const socket = await dial()
     socket.allowHalfOpen = false
