@@ -22,6 +22,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   users: ['servers', 'kubo'],
   events: ['servers'],
   model: [],
+  egress: [],
   audit: ['servers'],
   images: [],
   hollow: [],
