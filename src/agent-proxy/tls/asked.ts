@@ -1,4 +1,5 @@
 /** A request on a terminated connection, whatever its version of HTTP, and the response of a host to it. */
+import type { IncomingMessage } from 'node:http'
 import type { Transform } from 'node:stream'
 import type { Body } from '../../../agentd/relay.ts'
 import type { ProxyError } from '../dial.ts'
@@ -42,3 +43,22 @@ export interface Answered {
   /** Changes the body. */
   through?: Transform
 }
+
+export interface UpstreamRequest {
+  method: string
+  target: string
+  /** Names and values in turn, without `Host`. */
+  headers: string[]
+  body: Body | undefined
+  /** Calls `over` once nobody waits for the response. */
+  onOver(over: () => void): void
+  /** The protocol of an upgrade. */
+  upgrade?: string
+}
+
+/** A response whose body is still to come. */
+export type Answer = Body &
+  Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers' | 'rawHeaders' | 'rawTrailers'> & {
+    /** True if it is known to have no body. */
+    isEmpty?: boolean
+  }

@@ -6,17 +6,11 @@ import { type Destination, parseDestination } from '../destination.ts'
 import { ProxyError } from '../dial.ts'
 import { plainPath } from '../policy/path.ts'
 import type { Visit } from '../policy/visit.ts'
-import type { Asked } from './asked.ts'
+import type { Answer, Asked, UpstreamRequest } from './asked.ts'
 import { grpcHead, maskFrames, webSocketHead } from './frames.ts'
 import { insertSecrets } from './insert.ts'
 import { maskStream, maskText, type Pattern, patternsOf } from './mask.ts'
-import {
-  type Answer,
-  StaleConnection,
-  type Upstream,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from './upstream.ts'
+import { StaleConnection, type Upstream, type UpstreamResponse } from './upstream.ts'
 
 export interface Terms {
   destination: Destination

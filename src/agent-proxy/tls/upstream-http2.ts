@@ -8,8 +8,8 @@ import {
 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { ProxyError } from '../dial.ts'
+import type { Answer, UpstreamRequest } from './asked.ts'
 import { rawToHeaders } from './http2.ts'
-import type { Answer, UpstreamRequest } from './upstream.ts'
 
 export interface Http2UpstreamOptions {
   /** Host and port. */

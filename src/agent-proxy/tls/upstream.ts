@@ -1,5 +1,5 @@
 /** The connections of a terminated tunnel to its host: verified TLS, kept open between requests. */
-import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http'
+import { Agent, type ClientRequest, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import {
@@ -9,10 +9,10 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls'
-import type { Body } from '../../../agentd/relay.ts'
 import { orAborted, withDeadline } from '../../lib/signals.ts'
 import { type Destination, formatDestination } from '../destination.ts'
 import { ProxyError } from '../dial.ts'
+import type { Answer, UpstreamRequest } from './asked.ts'
 import { Http2Upstream } from './upstream-http2.ts'
 
 export interface UpstreamOptions {
@@ -35,25 +35,6 @@ interface UpstreamLimits {
   /** Maximum time without a byte. */
   idleMs: number
 }
-
-export interface UpstreamRequest {
-  method: string
-  target: string
-  /** Names and values in turn, without `Host`. */
-  headers: string[]
-  body: Body | undefined
-  /** Calls `over` once nobody waits for the response. */
-  onOver(over: () => void): void
-  /** The protocol of an upgrade. */
-  upgrade?: string
-}
-
-/** A response whose body is still to come. */
-export type Answer = Body &
-  Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers' | 'rawHeaders' | 'rawTrailers'> & {
-    /** True if it is known to have no body. */
-    isEmpty?: boolean
-  }
 
 export interface UpstreamResponse {
   response: Answer
