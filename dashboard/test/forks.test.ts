@@ -15,6 +15,12 @@ await sql(`CREATE FUNCTION never_start() RETURNS trigger LANGUAGE plpgsql AS $$ 
   END $$;
   CREATE TRIGGER never_start BEFORE INSERT ON agent FOR EACH ROW WHEN (NEW.workspace_id = '${own.id}')
     EXECUTE FUNCTION never_start()`)
+const plan = `five ${own.id}`
+await sql(
+  'INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid) VALUES ($1, 5, true, true, true)',
+  [plan],
+)
+await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
 const ada = await insertAgentRow({ query: sql }, { workspaceId: own.id, name: 'Ada', status: 'not_running' })
 const older = await insertSnapshot(context, own, ada, { 'a.txt': 'older' })
 await insertSnapshot(context, own, ada, { 'a.txt': 'newest' })
@@ -60,12 +66,6 @@ describe('forks', () => {
   })
 
   it('a fork beyond the limit of the plan says how many were made', async () => {
-    const plan = `five ${ada.agentId}`
-    await sql(
-      'INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid) VALUES ($1, 5, true, true, true)',
-      [plan],
-    )
-    await sql('UPDATE workspace SET plan = $2 WHERE id = $1', [own.id, plan])
     await page.goto(`${at}/snapshots`)
     await page.getByRole('article').first().getByRole('button', { name: 'Fork' }).click()
     await dialog.getByLabel('Number of forks').fill('3')
