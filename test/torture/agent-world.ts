@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { POOL_WORKSPACE } from '../../src/db/statements/pool.ts'
 import { ignoreStatus } from '../../src/openclaw/docker-build.ts'
 import { imageNames } from '../../src/openclaw/image.ts'
 import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
@@ -172,7 +173,26 @@ export class AgentWorld {
     return performance.now() - began
   }
 
-  /** Every operation has succeeded, and there is exactly one sandbox and one volume for each agent. */
+  /** The spares that run, once there are `count`. */
+  async spares(count: number): Promise<string[]> {
+    return await until(
+      'the pool is full',
+      async () => {
+        const rows = await this.world.query<{ agent_id: string; status: string }>(
+          'SELECT agent_id, status FROM agent WHERE workspace_id = $1 AND purged_at IS NULL',
+          [POOL_WORKSPACE],
+        )
+        const isFull = rows.length === count && rows.every(({ status }) => status === 'running')
+        return isFull && rows.map((row) => row.agent_id)
+      },
+      UP_MS,
+    )
+  }
+
+  /**
+   * Every operation has succeeded, and there is exactly one sandbox and one volume for each agent.
+   * @param agentIds with the spares.
+   */
   async assertSettled(agentIds: string[]): Promise<void> {
     await until(
       'no operation is left',
