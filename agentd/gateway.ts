@@ -10,7 +10,7 @@ import { type GatewayExit, gatewayEnvironment, gatewayTree, runGatewayOnce } fro
 import { Run, warningOf } from './gateway-run.ts'
 import type { Log } from './logs.ts'
 import { lackOfModel } from './model.ts'
-import { agentEnvironment, EXIT_REFUSED, probe, secretValues } from './openclaw.ts'
+import { agentEnvironment, EXIT_REFUSED, secretValues } from './openclaw.ts'
 import {
   ConfigError,
   onThisMachine,
@@ -142,8 +142,7 @@ export class Gateway implements GatewayHandle {
       // The engine would apply most of a changed config while it runs, but keeps what it has made of the old one.
       if (await this.#writeConfig(request)) throw new Error('its config differs')
       await replaceEnvironment(child, before, this.#env)
-      if ((await probe(this.port)) !== 'ready' || child.pid !== this.#status.pid)
-        throw new Error('it is not ready')
+      if (child.pid !== this.#status.pid) throw new Error('it has ended')
       if (isOver()) return
       run.isChangingHands = false
       await this.#ready(run)

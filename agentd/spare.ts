@@ -10,8 +10,8 @@ type Environment = Readonly<Record<string, string>>
 
 /** In the environment of a spare until its module has run, so that no child or thread of it waits as well. */
 const MARK = 'AGENTD_SPARE'
-/** A gateway that is busy responds late. */
-const ANSWER_MS = 5000
+/** A gateway that has just started may stall for ten seconds on a busy machine; a restart takes longer. */
+const ANSWER_MS = 15_000
 const SEARCH_MS = 5000
 /** Variables that Node or the C library may read at their start. */
 const READ_BY_NODE = /^(NODE_|UV_|LC_|LANG|TZ$)/
