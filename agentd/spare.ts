@@ -53,7 +53,7 @@ export function canTakeOver(
     !isChangingHands &&
     child?.connected === true &&
     spare.gatewayToken === request.gatewayToken &&
-    // Node reads the proxy's URL and its authority's certificate when it starts. The certificate is signed anew each time.
+    // Node reads the proxy's URL and its authority's certificate when it starts. Each certificate is signed again.
     spare.proxyCredential === request.proxyCredential &&
     (spare.caCertificate === undefined) === (request.caCertificate === undefined) &&
     request.plugins.length === 0

@@ -31,7 +31,7 @@ const DAY_MS = 86_400_000
 
 const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
-/** What the latest run said, for those who see only the end of its output. */
+/** The latest run's output, of which a landing shows only the end. */
 const spoken = join(cache, 'ci.log')
 mkdirSync(cache, { recursive: true })
 rmSync(spoken, { force: true })

@@ -139,7 +139,7 @@ describe('berth webhooks', () => {
 })
 
 describe('berth agents secrets', () => {
-  it('a secret gets hosts, keeps them with a new value, and the list says that the agent cannot read it', async () => {
+  it('a secret keeps its hosts with a new value, and the list says that agents cannot read it', async () => {
     const { agentId } = await insertAgent({ anonymous, sql }, own)
     const set = (stdin: string, ...more: string[]) =>
       berthOf({ env, stdin }, 'agents', 'secrets', 'set', agentId, 'CATALOGUE_KEY', ...more)

@@ -44,7 +44,7 @@ const AS_AGENT = { 'proxy-authorization': `Basic ${btoa('agent:secret')}` }
 const CREDENTIAL = createHash('sha256').update('secret').digest('hex')
 /** The authority that signed the certificates of the test's hosts. */
 export const ROOTS = agentAuthority('roots', 'test')
-/** What the agent's programs trust. */
+/** The certificates that the agent's programs trust. */
 export const AGENT_CA = agentAuthority(KEY, WITH_SECRET.agentId).certificatePem
 
 export type Broker = Awaited<ReturnType<typeof startBroker>>

@@ -1,10 +1,10 @@
 /** Paths of requests, read once in a way that no server reads differently. */
 
-/** What some servers take for a slash or for the end of a path, and what has to be encoded (RFC 3986). */
+/** Characters that some servers take for a slash or for the end of a path, or that have to be encoded (RFC 3986). */
 const FORBIDDEN = /[^!-~]|[\\#]/
 /** A backslash and control characters. */
 const FORBIDDEN_ESCAPES = /%(5c|7f|[01].)/i
-/** What a second decoding would make a slash, a backslash or a dot of. */
+/** Encodings of a slash, a backslash or a dot that a second decoding would reveal. */
 const TWICE = /%(2f|5c|2e)/i
 
 /**

@@ -135,7 +135,7 @@ async function apply(known: Known, policy: EgressPolicy | null): Promise<void> {
   for (const visit of known.visits) visit.changePolicy(policy)
 }
 
-/** The policy once none has replaced it meanwhile: later changes then reach the visit. */
+/** The policy that nothing has replaced while it was read: later changes then reach the visit. */
 async function currentOf(known: Known): Promise<EgressPolicy | null> {
   for (;;) {
     const { policy } = known
@@ -144,7 +144,7 @@ async function currentOf(known: Known): Promise<EgressPolicy | null> {
   }
 }
 
-/** An address alone never brings the values of secrets. */
+/** Only a credential brings the values of secrets, never an address. */
 const policyFor = ({ credential }: Client, policy: EgressPolicy | null) =>
   policy && credential === '' ? { ...policy, secrets: [] } : policy
 

@@ -62,7 +62,7 @@ test('a denial counts more than an entry that allows, and mode none allows nothi
   assert.ok(!isAllowed({ mode: 'none', allow: ['a.example.com'] }, 'a.example.com:443'))
 })
 
-test('rules with methods and paths allow only such requests, and limit only hosts that no other rule allows', () => {
+test('rules with methods and paths limit only hosts that no other rule allows', () => {
   const policy: EgressPolicy = {
     ...{ agentId: 'x', mode: 'listed', secrets: [] },
     allow: [

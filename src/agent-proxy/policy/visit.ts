@@ -46,7 +46,7 @@ export class Visit {
     return hasLimits(this.#policy, this.#options.destination)
   }
 
-  /** Those that requests may carry. */
+  /** The secrets that requests may carry. */
   get secrets(): BrokeredSecret[] {
     return secretsFor(this.#policy, this.#options.destination)
   }

@@ -13,7 +13,7 @@ import { agentAuthority } from './authority.ts'
 const KEY = 'k'.repeat(43)
 const WITHOUT_OPENSSL = spawnSync('openssl', ['version']).error && 'openssl is not installed'
 
-test('the key of an authority is the same for one agent, and another for each agent and AGENT_PROXY_KEY', () => {
+test('each agent and AGENT_PROXY_KEY has an authority with its own key, which stays the same', () => {
   const keyOf = (key: string, agentId: string) =>
     new X509Certificate(agentAuthority(key, agentId).certificatePem).publicKey.export({ format: 'jwk' }).x
   assert.equal(keyOf(KEY, 'xaaaaaaa'), keyOf(KEY, 'xaaaaaaa'))

@@ -14,7 +14,7 @@ const LEAF_USED_MS = DAY
 const MAX_LEAVES = 256
 
 export interface AgentAuthority {
-  /** The authority's own certificate. Each call of {@link agentAuthority} signs it anew, for the same key. */
+  /** The authority's own certificate. Each call of {@link agentAuthority} signs it again, for the same key. */
   certificatePem: string
   /** Key and certificate with which a server answers as `host`, a name in lower case. */
   leafFor(host: string): Leaf

@@ -10,7 +10,7 @@ interface Head {
   bytes: number
   /** Bytes of payload that follow. */
   payload: number
-  /** False for a frame whose payload is no part of a message, and does not end one. */
+  /** False for a frame whose payload belongs to no message, and does not end one. */
   isData: boolean
   /** True if the message ends with this frame. */
   isLast: boolean
@@ -39,7 +39,7 @@ export const grpcHead: ReadHead = (bytes) => {
   return { bytes: 5, payload: bytes.readUInt32BE(1), isData: true, isLast: true }
 }
 
-/** A part of the output: bytes as they are, or as many bytes of masked payload. */
+/** A part of the output: unchanged bytes, or as many bytes of masked payload. */
 type Part = Buffer | number
 
 export function maskFrames(patterns: readonly Pattern[], readHead: ReadHead): Transform {

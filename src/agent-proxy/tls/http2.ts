@@ -47,7 +47,7 @@ function asked(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeade
     authorities: [...valuesOf(':authority'), ...valuesOf('host')],
     headers: [
       ...rawEndToEnd({ headers, rawHeaders }, isForwarded),
-      // HTTP/2 may have it in pieces (RFC 9113, 8.2.3).
+      // HTTP/2 may split it (RFC 9113, 8.2.3).
       ...(cookies.length > 0 ? ['cookie', cookies.join('; ')] : []),
     ],
     hasBody: !stream.endAfterHeaders,
@@ -104,6 +104,6 @@ function refuse(stream: ServerHttp2Stream, { status, message }: ProxyError): voi
   if (stream.headersSent || stream.closed) return void stream.close(constants.NGHTTP2_INTERNAL_ERROR)
   stream.respond({ ':status': status, 'content-type': 'text/plain; charset=utf-8' })
   stream.end(`${message}\n`)
-  // A body that goes on is not read.
+  // The rest of a body is not read.
   if (!stream.readableEnded) stream.resume()
 }

@@ -75,7 +75,7 @@ function maskAll(patterns: readonly Pattern[], source: Buffer, target: Buffer): 
 /** Masks a stream. Holds back only an end that may be the beginning of a value. */
 export class Masker {
   readonly #patterns: readonly Pattern[]
-  /** What is held back, as it came and masked. */
+  /** The bytes that are held back, as received and masked. */
   #came = Buffer.alloc(0)
   #masked = Buffer.alloc(0)
 

@@ -46,7 +46,7 @@ export function egressControl(
       clients.map(({ address }) => `${address.includes(':') ? `[${address}]` : address}:${AGENTD_PORT}`),
     )
     const found = Map.groupBy(rows, ({ nth }) => nth)
-    // An address alone may be another agent's by now.
+    // Without a credential, the address may be another agent's by now.
     const authorized = rows.filter(({ nth }) => clients[nth - 1]?.credential)
     const secrets = await values.find(authorized.map(({ agentId }) => agentId))
     return {

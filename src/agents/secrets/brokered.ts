@@ -95,7 +95,7 @@ export const toVia = ({ viaAs, viaName }: Brokering): Via | null =>
   viaAs === null ? null : ({ as: viaAs, ...(viaName !== null && { name: viaName }) } as BrokeredSecret['via'])
 
 /**
- * What a secret becomes with the fields of a request.
+ * The hosts of a secret after a request.
  * @param before undefined for a new secret.
  * @throws ApiError 400 if the secret cannot have hosts, or `via` comes without them.
  */

@@ -15,7 +15,7 @@ type Known = Pick<Secret, 'name' | 'type' | 'modelKeyHash' | 'hosts'>
 export const isReadable = (secret: Known): boolean =>
   secret.type === 'variable' || !(secret.hosts.length > 0 || isOfGateway(secret))
 
-/** What an agent was started with. */
+/** The state of an agent at its start. */
 export interface Started {
   isRunning: boolean
   /** The version of the secret at that time; undefined if the agent did not have it. */

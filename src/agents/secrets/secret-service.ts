@@ -138,7 +138,7 @@ export async function updateSecret(
 
 type Placeholder = Pick<Secret, 'placeholder' | 'placeholderVersion' | 'brokeredVersion'>
 
-/** The placeholder for a value: the one before, if it has the shape of the value. */
+/** The placeholder for a value: the previous one, if it has the shape of the value. */
 function placeholderOf(
   { hosts }: Brokering,
   value: string,

@@ -17,8 +17,8 @@ const POLICY = `LEFT JOIN LATERAL (SELECT * FROM egress_policy WHERE workspace_i
 
 /**
  * The agents of clients, with their policies. `nth` counts from 1 in the arrays: `$1` are hashes of credentials (hex),
- * `$2` addresses of agents. A credential counts only at its agent's address, and the address alone if a client sends
- * none. A spare reaches nothing.
+ * `$2` addresses of agents. A credential counts only at its agent's address; without a credential, the
+ * address decides. A spare reaches nothing.
  */
 export const findEgressPolicies = statement({
   name: 'egress-policies',

@@ -1,4 +1,4 @@
-/** What the parts of the benchmark of the egress proxy share. */
+/** Shared parts of the egress proxy's benchmark. */
 import { agentAuthority } from '../../../src/agent-proxy/tls/authority.ts'
 
 export const HOST = 'api.example.com'

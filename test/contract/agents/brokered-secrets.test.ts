@@ -38,7 +38,7 @@ const change = async (id: string, body: object) => {
 const placeholderOf = async (id: string) =>
   (await sql('SELECT placeholder FROM secret WHERE id = $1', [id]))[0]?.placeholder
 
-/** What an egress proxy gets for a client. */
+/** The secrets that an egress proxy gets for a client. */
 async function secretsFor(...clients: { credential: string; address: string }[]) {
   const response = await fetch(`${context.url}${EGRESS_CONTROL}`, {
     method: 'POST',
@@ -91,7 +91,7 @@ describe('a secret with hosts', () => {
     assert.deepEqual(via, { as: 'header', name: 'X-Api-Key' })
   })
 
-  it('hosts and via stay without new ones, change together with the value, and are removed by null or []', async () => {
+  it('hosts and via stay unless given, change only with the value, and null or [] removes them', async () => {
     const { id } = await create({ via: { as: 'query', name: 'key' } })
     const shown = async (body: object) => {
       const { hosts, via, readable } = await change(id, { value: VALUE, ...body })

@@ -174,7 +174,7 @@ test('requests are counted one by one, with their bytes', async (t) => {
   assert.equal(broker.sum('denied'), 0)
 })
 
-test('a new value counts from the next request on, and a detached secret cuts its connections', async (t) => {
+test('a new value counts for the next request, and a detached secret cuts its connections', async (t) => {
   const { broker, seen } = await start(t)
   const [socket, session] = [await broker.connect(), await broker.connectHttp2()]
   await ask(socket)

@@ -14,7 +14,7 @@ const LIMITED = {
   allow: [{ host: HOST, methods: ['GET'], paths: ['/v1/*'] }],
 }
 
-test('a host is reachable only for the listed methods and paths, and refusals are readable and counted', async (t) => {
+test('only listed methods and paths of a host pass, and refusals are readable and counted', async (t) => {
   const seen: string[] = []
   const plain = await serveHttp(t, (req, res) => res.end(`plain ${req.method} ${req.url}`))
   const secure = await serveHttps(t, (req, res) => {

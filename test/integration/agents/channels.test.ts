@@ -62,7 +62,7 @@ describe('a channel', () => {
     const { rows } = await pool.query('SELECT kind, state FROM operation WHERE agent_id = $1', [own.agentId])
     assert.deepEqual(rows, [{ kind: 'agent.restart', state: 'queued' }])
   })
-  it('a manifest’s channel gets no secret that stays outside of the agent, because the agent reads its tokens', async () => {
+  it('a manifest’s channel gets no secret that stays outside of the agent', async () => {
     const own = { ...agent, ...(await insertAgentRow(database.pool, { workspaceId: agent.workspaceId })) }
     const owner = { workspaceId: own.workspaceId, userId: uuidv7() }
     const value = 'MTIzNDU2.abcdef.0123456789'

@@ -73,7 +73,7 @@ describe('the environment of an agent', () => {
     assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
   })
 
-  it('an agent with an egress proxy has placeholders of secrets with hosts, and a process has the values', async () => {
+  it('agents behind an egress proxy have placeholders of secrets with hosts, and processes the values', async () => {
     const value = 'sk-proj-0123456789'
     const secret = { name: 'KEY', value, type: 'secret' as const, hosts: ['api.example.com'] }
     const { id } = await createSecret(prisma, encryption, owner(), secret)

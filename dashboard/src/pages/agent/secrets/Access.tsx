@@ -6,7 +6,7 @@ import { type Secret, viaTextOf } from './secret.ts'
 const t = texts.secrets.access
 
 /**
- * Who can read a secret, and where its value goes.
+ * The readers of a secret, and the hosts that get its value.
  * @param attached its state in this agent; undefined if the agent does not have it.
  */
 export function Access({
