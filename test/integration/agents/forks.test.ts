@@ -86,6 +86,8 @@ describe('a fork', () => {
     assert.deepEqual([waiting.state, waiting.error_code], ['queued', 'parent_not_saved'])
     await world.runtime.remove(subject.made.agentId, { volume: true })
     assert.equal((await world.run(save)).state, 'failed')
+    const { pool } = world.database
+    await pool.query('UPDATE operation SET next_attempt_at = now() WHERE id = $1', [made.operationId])
     await start(made)
     const [saved] = await subject.history()
     assert.equal((await subjectOf(made).history()).at(-1)?.cid, saved?.cid)

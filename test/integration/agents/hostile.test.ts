@@ -54,6 +54,7 @@ it('an agentd that reports news all the time is polled at a limited rate', async
   const over = new AbortController()
   const underWay = {
     operation: { id: operationId },
+    input: {},
     signal: over.signal,
     report: async () => {},
   } as unknown as Run
