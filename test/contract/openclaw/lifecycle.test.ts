@@ -196,6 +196,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       snapshotsUpdatedAt: null,
       engine: 'openclaw',
       agentVersion: current,
+      forkedFrom: null,
     })
   })
   it('an agent is listed, and returned with its process', async () => {
