@@ -18,7 +18,7 @@ function insertOne({ target, headers }: RequestHead, secret: BrokeredSecret): Re
   const name = via.as === 'header' ? via.name.toLowerCase() : 'authorization'
   const change = {
     bearer: (text: string) =>
-      text.replace(/^(Bearer +)(.*)$/i, (all, scheme, token) =>
+      text.replace(/^(Bearer +)([^ ].*)$/is, (all, scheme, token) =>
         token === placeholder ? `${scheme}${value}` : all,
       ),
     basic: (text: string) => inBasic(text, secret),
