@@ -193,6 +193,7 @@ describe('a file', () => {
     await page.getByLabel('Name').fill('renamed.txt')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('heading', { name: 'renamed.txt' }).waitFor()
+    await page.getByRole('button', { name: 'Save' }).waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Add a pair' }).click()
     // A value without a key is not saved.
     await page.getByLabel('Value 1').fill('spring')
