@@ -31,7 +31,7 @@ const DAY_MS = 86_400_000
 
 const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
-/** The latest run's output, of which a landing shows only the end. */
+/** The latest run's output: a landing shows only its end. */
 const spoken = join(cache, 'ci.log')
 mkdirSync(cache, { recursive: true })
 rmSync(spoken, { force: true })

@@ -23608,13 +23608,13 @@ export interface operations {
                      * @enum {string}
                      */
                     mode: "open" | "listed" | "none";
-                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
+                    /** @description Hosts, with or without a port. A host that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
                     allow?: (string | {
                         /** Format: egress-rule */
                         host: string;
                         /** @description Default: every method. */
                         methods?: string[];
-                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        /** @description Without queries. A path that ends in `*` stands for all paths that begin with the rest. Default: every path. */
                         paths?: string[];
                     })[];
                     deny?: (string | {
@@ -23622,7 +23622,7 @@ export interface operations {
                         host: string;
                         /** @description Default: every method. */
                         methods?: string[];
-                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        /** @description Without queries. A path that ends in `*` stands for all paths that begin with the rest. Default: every path. */
                         paths?: string[];
                     })[];
                 };
@@ -23876,13 +23876,13 @@ export interface operations {
                      * @enum {string}
                      */
                     mode: "open" | "listed" | "none";
-                    /** @description Hosts, with or without a port. One that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
+                    /** @description Hosts, with or without a port. A host that begins with `*.` stands for every name below it. An object limits a host to some methods and paths. */
                     allow?: (string | {
                         /** Format: egress-rule */
                         host: string;
                         /** @description Default: every method. */
                         methods?: string[];
-                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        /** @description Without queries. A path that ends in `*` stands for all paths that begin with the rest. Default: every path. */
                         paths?: string[];
                     })[];
                     deny?: (string | {
@@ -23890,7 +23890,7 @@ export interface operations {
                         host: string;
                         /** @description Default: every method. */
                         methods?: string[];
-                        /** @description Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path. */
+                        /** @description Without queries. A path that ends in `*` stands for all paths that begin with the rest. Default: every path. */
                         paths?: string[];
                     })[];
                 };

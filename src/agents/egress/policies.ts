@@ -38,7 +38,7 @@ const limited = z
       .max(50)
       .optional()
       .describe(
-        'Without queries. One that ends in `*` stands for all that begin with the rest. Default: every path.',
+        'Without queries. A path that ends in `*` stands for all paths that begin with the rest. Default: every path.',
       ),
   })
   .refine(
@@ -61,7 +61,7 @@ export const policyChange = z.strictObject({
   allow: rules
     .default([])
     .describe(
-      'Hosts, with or without a port. One that begins with `*.` stands for every name below it. An object limits a host to ' +
+      'Hosts, with or without a port. A host that begins with `*.` stands for every name below it. An object limits a host to ' +
         'some methods and paths.',
     ),
   deny: rules.default([]),

@@ -73,7 +73,7 @@ describe('the environment of an agent', () => {
     assert.deepEqual([later.env.B, later.secretVersions], [undefined, { [a.id]: 2 }])
   })
 
-  it('agents behind an egress proxy have placeholders of secrets with hosts, and processes the values', async () => {
+  it('secrets with hosts are placeholders behind an egress proxy, and values in processes', async () => {
     const value = 'sk-proj-0123456789'
     const secret = { name: 'KEY', value, type: 'secret' as const, hosts: ['api.example.com'] }
     const { id } = await createSecret(prisma, encryption, owner(), secret)
