@@ -25,6 +25,8 @@ export interface RepositoryStatus {
 export interface CommitRequest {
   message: string
   manifest?: { skills: { name: string; cid: string }[]; secrets: { name: string }[] }
+  /** Returns at once, without {@link Committed}. Every later call of this part waits for the commit, and so does git. */
+  later?: boolean
 }
 export interface Committed {
   commit: string

@@ -102,9 +102,17 @@ export class RepositoryService implements Service {
   }
 
   async #commit(call: Call): Promise<RouteResponse> {
-    const { message, manifest } = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
-    const { git, root } = this.#repository
+    const request = checkCommit(await call.json<CommitRequest>(COMMIT_BYTES))
     requireSecrets(this.#repository)
+    const made = this.#make(request)
+    if (!request.later) return { body: await made }
+    const { log } = this.#repository
+    made.catch((error) => log.warn(`the workspace is not committed: ${(error as Error).message}`))
+    return { status: 202, body: {} }
+  }
+
+  #make({ message, manifest }: CommitRequest): Promise<Committed> {
+    const { git, root } = this.#repository
     return this.#change(async () => {
       if (manifest) await updateManifest(root, manifest)
       const commit = await this.#committer.commit(message)
@@ -112,7 +120,7 @@ export class RepositoryService implements Service {
       const object = await git.run(['cat-file', 'commit', commit.commit])
       const { leftOut, ...made } = commit
       const named = leftOut.slice(0, LEFT_OUT)
-      const body: Committed = {
+      return {
         ...made,
         object: object.toString('base64'),
         leftOut: named.map(({ path }) => path),
@@ -125,7 +133,6 @@ export class RepositoryService implements Service {
           return { folders: [], modes: [], refs: [], more: 1 }
         }),
       }
-      return { body }
     })
   }
 
@@ -172,7 +179,7 @@ export class RepositoryService implements Service {
 }
 
 function checkCommit(request: CommitRequest): CommitRequest {
-  const { message, manifest } = request ?? {}
+  const { message, manifest, later = false } = request ?? {}
   if (
     typeof message !== 'string' ||
     message.trim() === '' ||
@@ -180,12 +187,13 @@ function checkCommit(request: CommitRequest): CommitRequest {
     message.includes('\0')
   )
     throw new AgentdError('bad_request', `message: must be a text of 1 to ${MESSAGE_CHARS} characters`)
-  if (manifest === undefined) return { message }
+  if (typeof later !== 'boolean') throw new AgentdError('bad_request', 'later: must be true or false')
+  if (manifest === undefined) return { message, later }
   const named = (list: unknown, fields: string[]) =>
     Array.isArray(list) && list.every((entry) => fields.every((field) => typeof entry?.[field] === 'string'))
   if (!named(manifest?.skills, ['name', 'cid']) || !named(manifest?.secrets, ['name']))
     throw new AgentdError('bad_request', 'manifest: must have lists of skills and secrets')
-  return { message, manifest }
+  return { message, manifest, later }
 }
 
 /** Converts git's failures into errors for the client. */

@@ -16,6 +16,8 @@ export interface Spare {
   columns: { agentId: string; gatewayToken: string; address: string | null; epoch: number }
   /** From this the keys are derived that its gateway already has, see `model-access.ts`. */
   seed: string
+  /** The settings that it was started with, as a text. */
+  settings: string | undefined
 }
 
 /**
@@ -37,6 +39,7 @@ export async function adoptSpare(
   return {
     columns: { agentId, gatewayToken, address, epoch },
     seed: `${spare.id} ${spare.operationId}`,
+    settings: spare.settings ?? undefined,
   }
 }
 

@@ -28,12 +28,15 @@ export function seedFiles(agent: Person): SeedRequest['files'] {
   ]
 }
 
-function manifest({ name, description, vibe, emoji }: Person): string {
-  const agent = Object.fromEntries(
-    Object.entries({ name, description, vibe, emoji }).filter(([, value]) => value !== null),
-  )
+/** The parts of the manifest of an agent without a template, which its row has from the start. */
+export function manifestParts({ name, description, vibe, emoji }: Omit<Person, 'userName' | 'userEmail'>) {
+  const agent = Object.entries({ name, description, vibe, emoji }).filter(([, value]) => value !== null)
+  return { engine: 'openclaw', agent: Object.fromEntries(agent) }
+}
+
+function manifest(person: Person): string {
   const schema = 'https://agents.pinata.cloud/schemas/manifest.v1.json'
-  return `${JSON.stringify({ $schema: schema, version: 1, engine: 'openclaw', agent }, null, 2)}\n`
+  return `${JSON.stringify({ $schema: schema, version: 1, ...manifestParts(person) }, null, 2)}\n`
 }
 
 /** A value on one line, for places where a line break would end the element. */

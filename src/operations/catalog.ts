@@ -113,6 +113,8 @@ const kinds = {
     input: z.object({
       /** From this the keys of the spare are derived that the agent has taken over. */
       spare: z.string().optional(),
+      /** The settings that it was started with, as a text: with others its sandbox is made again. */
+      spareSettings: z.string().optional(),
     }),
     /** Parts of the agent's initial manifest that could not be applied. */
     result: z.object({ problems: z.array(z.string()).optional() }),

@@ -19,7 +19,8 @@ import { readSecretsAndChannels, startGateway } from './gateway.ts'
 import { MAX_REASON } from './handler.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
 import { type AgentdEndpoint, prepareEngine, startSandbox } from './sandbox.ts'
-import { commitFirst, prepareWorkspace } from './workspace.ts'
+import { reachSpare, withSlowSteps } from './spare.ts'
+import { commitFirst, prepareSpare, prepareWorkspace } from './workspace.ts'
 
 export interface StartedAgent {
   /** Address of agentd. */
@@ -43,76 +44,106 @@ export async function startAgent(
   agent: Agent,
   options: { version: string; scripts: 'build' | 'start'; rebuild?: boolean },
 ): Promise<StartedAgent> {
-  const { version, rebuild = false } = options
   try {
-    // `image`: builds the image of the engine's version, or installs the version, and fails if its Node is unfit. Needs
-    // nothing. Repeated: an available version is left alone. Undone: by `tidyEngines`, when no agent has used it for
-    // some time.
-    await prepareEngine(services, run, version)
-
-    // `volume`, `container`: creates the home and the sandbox, starts it, and waits until agentd responds in it. Needs
-    // the image. Repeated: a home stays unchanged; a sandbox with another version, other limits or a fault is
-    // recreated; a sandbox whose agentd is silent is restarted once. Undone: both by `agent.delete`.
-    const target = await startSandbox(services, run, agent, { version, rebuild })
-
-    // Not visible to clients: writes agentd's address into the row, so that status, log and files can be read from here
-    // on, even if the gateway does not start. Repeated: the same write, with the newest address. Undone: by
-    // `agent.delete`.
-    await writeAddress(services, agent, target)
-
-    if (isSpare(agent)) return await startSpare(services, run, agent, target, version)
-
-    // Not visible to clients: a fork waits until the agent that it is a fork of is saved. Needs nothing.
-    const fork = await awaitParent(services, run, agent)
-
-    // `workspace`, `skills`: restores the newest snapshot if the volume was lost, writes the first files of a new
-    // agent, and updates its skill folders to match its rows. Needs agentd. Repeated: existing files stay; a restore
-    // starts over until the row says that it has ended. Undone: not while the agent exists, because the workspace
-    // belongs to its owner.
-    const { workspace, lost } = await prepareWorkspace(services, run, agent, target, fork !== undefined)
-
-    // `secrets`: decrypts the agent's current secrets, reads its channels, and writes the hash of the next run's virtual
-    // key. Needs nothing. Repeated: read again, with the same key. Undone: by the next start, and by `agent.delete`.
-    const settings = await readSecretsAndChannels(services, run, agent, version)
-
-    // `gateway`: tells agentd to start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
-    // Needs agentd, the workspace and the settings. Repeated: a gateway that this operation has started with the same
-    // settings is left alone, any other is restarted. Undone: with the sandbox. A restored or new workspace needs
-    // `build`, because its results are neither in a snapshot nor in a template.
-    const scripts = workspace === 'there' ? options.scripts : 'build'
-    const request = { ...settings.request, ...(fork && configOf(fork, settings.request)), scripts }
-    const status = await startGateway(services, run, agent, target, request)
-
-    const problems = lost.map((what) => `not restored: ${what}`)
-    // Not visible to clients: creates the tasks of a fork. Needs the gateway, which stores them. Repeated: existing tasks
-    // stay. Undone: not while the agent exists, because they belong to its owner.
-    if (fork) problems.push(...(await restoreTasks(services, run, { ...agent, ...target }, fork)))
-    if (workspace === 'begun') {
-      // Not visible to clients: makes the first commit of a new agent, so that there is something to clone. Needs the
-      // gateway: before it runs, agentd does not know the secrets that must stay out of commits. Repeated: without
-      // changes no commit is made. Undone: as the workspace.
-      await commitFirst(services, run, agent, target)
-
-      // `manifest`: applies the manifest of a new agent, with the skills that it names. Needs the gateway, which stores
-      // tasks and the model. Repeated: applied parts are skipped. Undone: not while the agent exists, because its owner
-      // changes it.
-      problems.push(...(await applyFirstManifest(services, run, agent, target)).problems)
-    }
-
-    // `scripts`: only reports their progress; they continue in the agent. Nothing is written.
-    await run.report('scripts', { ...status.scripts })
-    return {
-      address: target.address,
-      status,
-      secretVersions: settings.secretVersions,
-      problems: problems.length > 0 ? problems : undefined,
-    }
+    const taken = await reachSpare(services, run, agent)
+    if (!taken)
+      return await startIn(services, run, agent, await makeSandbox(services, run, agent, options), options)
+    // A former spare has everything that the first steps make.
+    await using quiet = withSlowSteps(run)
+    return await startIn(services, quiet, agent, taken, options)
   } catch (error) {
     throw failureOf(error) ?? error
   }
 }
 
-/** The rest of the start of an agent without an owner: its gateway runs, and its workspace stays empty. */
+/** The first steps: a sandbox with an agentd that responds. */
+async function makeSandbox(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  { version, rebuild = false }: { version: string; rebuild?: boolean },
+): Promise<AgentdEndpoint> {
+  // `image`: builds the image of the engine's version, or installs the version, and fails if its Node is unfit. Needs
+  // nothing. Repeated: an available version is left alone. Undone: by `tidyEngines`, when no agent has used it for some
+  // time.
+  await prepareEngine(services, run, version)
+
+  // `volume`, `container`: creates the home and the sandbox, starts it, and waits until agentd responds in it. Needs
+  // the image. Repeated: a home stays unchanged; a sandbox with another version, other limits or a fault is recreated;
+  // a sandbox whose agentd is silent is restarted once. Undone: both by `agent.delete`.
+  const target = await startSandbox(services, run, agent, { version, rebuild })
+
+  // Not visible to clients: writes agentd's address into the row, so that status, log and files can be read from here
+  // on, even if the gateway does not start. Repeated: the same write, with the newest address. Undone: by
+  // `agent.delete`.
+  await writeAddress(services, agent, target)
+  return target
+}
+
+/** The other steps: the agent's workspace, and its gateway. */
+async function startIn(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+  { version, scripts }: { version: string; scripts: 'build' | 'start' },
+): Promise<StartedAgent> {
+  if (isSpare(agent)) return startSpare(services, run, agent, target, version)
+
+  // Not visible to clients: a fork waits until the agent that it is a fork of is saved. Needs nothing.
+  const fork = await awaitParent(services, run, agent)
+
+  // `workspace`, `skills`: restores the newest snapshot if the volume was lost, writes the first files of a new agent,
+  // and updates its skill folders to match its rows. Needs agentd. Repeated: existing files stay; a restore starts over
+  // until the row says that it has ended. Undone: not while the agent exists, because the workspace belongs to its
+  // owner.
+  // `secrets`, at the same time: decrypts the agent's current secrets, reads its channels, and writes the hash of the
+  // next run's virtual key. Needs nothing. Repeated: read again, with the same key. Undone: by the next start, and by
+  // `agent.delete`.
+  const [{ workspace, lost }, settings] = await Promise.all([
+    prepareWorkspace(services, run, agent, target, fork !== undefined),
+    readSecretsAndChannels(services, run, agent, version),
+  ])
+
+  // `gateway`: tells agentd to start OpenClaw with these, and waits until it is ready. Then agentd runs the scripts.
+  // Needs agentd, the workspace and the settings. Repeated: a gateway that this operation has started with the same
+  // settings is left alone, any other is restarted. Undone: with the sandbox. A restored or new workspace needs
+  // `build`, because its results are neither in a snapshot nor in a template.
+  const request = {
+    ...settings.request,
+    ...(fork && configOf(fork, settings.request)),
+    scripts: workspace === 'there' ? scripts : 'build',
+  }
+  const status = await startGateway(services, run, agent, target, request)
+
+  const problems = lost.map((what) => `not restored: ${what}`)
+  // Not visible to clients: creates the tasks of a fork. Needs the gateway, which stores them. Repeated: existing tasks
+  // stay. Undone: not while the agent exists, because they belong to its owner.
+  if (fork) problems.push(...(await restoreTasks(services, run, { ...agent, ...target }, fork)))
+  if (workspace === 'begun') {
+    // Not visible to clients: has agentd make the first commit of a new agent, so that there is something to clone.
+    // Needs the gateway: before it runs, agentd does not know the secrets that must stay out of commits. Repeated:
+    // without changes no commit is made. Undone: as the workspace.
+    await commitFirst(services, run, agent, target)
+
+    // `manifest`: applies the manifest of a template, with the skills that it names. Needs the gateway, which stores
+    // tasks and the model. Repeated: applied parts are skipped. Undone: not while the agent exists, because its owner
+    // changes it.
+    if (agent.templateId !== null)
+      problems.push(...(await applyFirstManifest(services, run, agent, target)).problems)
+  }
+
+  // `scripts`: only reports their progress; they continue in the agent. Nothing is written.
+  await run.report('scripts', { ...status.scripts })
+  return {
+    address: target.address,
+    status,
+    secretVersions: settings.secretVersions,
+    problems: problems.length > 0 ? problems : undefined,
+  }
+}
+
+/** The rest of the start of an agent without an owner: its gateway runs, and its workspace has no file of an owner. */
 async function startSpare(
   services: AgentWorkerServices,
   run: Run,
@@ -120,6 +151,7 @@ async function startSpare(
   target: AgentdEndpoint,
   version: string,
 ): Promise<StartedAgent> {
+  await prepareSpare(services, run, agent, target)
   const { request } = await readSecretsAndChannels(services, run, agent, version)
   const status = await startGateway(services, run, agent, target, { ...request, scripts: 'none' })
   return { address: target.address, status, secretVersions: {}, problems: undefined }

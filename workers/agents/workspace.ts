@@ -7,7 +7,7 @@ import type { SeedRequest } from '../../agentd/protocol.ts'
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import {
-  commitAll,
+  commitLater,
   latestSnapshot,
   readRepository,
   restoreExtras,
@@ -42,13 +42,15 @@ export async function prepareWorkspace(
 ): Promise<{ workspace: 'restored' | 'begun' | 'there'; lost: string[] }> {
   await run.report('workspace')
   const { agentd, prisma } = services
-  const { head } = await readRepository({ agentd, target }, run.signal)
   const snapshot = await latestSnapshot(prisma, agent)
+  // An agent that begins has nothing to keep, whatever an interrupted attempt has left.
+  const isFirst = !snapshot && !wasUp(agent)
+  const head = isFirst ? null : (await readRepository({ agentd, target }, run.signal)).head
   // `restore` first sets the time of the last sync to null, so a history without one means that a restore was cut
   // short.
   const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
   // Later on, the agent may have removed some of these files for good.
-  const isNew = !snapshot && (head === null || !wasUp(agent))
+  const isNew = !snapshot && head === null
   const lost = isLost ? await restore(services, run, agent, target, { snapshot, isFork }) : []
   if (isNew) {
     await writeTemplate(services, run, agent, target)
@@ -58,6 +60,18 @@ export async function prepareWorkspace(
   if (problems.length > 0)
     run.log.warn({ agentId: agent.agentId, problems }, 'an agent comes up without skills')
   return { workspace: isLost ? 'restored' : isNew ? 'begun' : 'there', lost }
+}
+
+/** Gives a spare what every new agent begins with: a repository without a commit, and Berth's own skill. */
+export async function prepareSpare(
+  services: AgentWorkerServices,
+  run: Run,
+  agent: Agent,
+  target: AgentdEndpoint,
+): Promise<void> {
+  await run.report('workspace')
+  await writeFiles(services, run, agent, target, [])
+  await applySkills(services, run, agent, target)
 }
 
 /** True for an agent that has run before: a worker has recorded the state of its scripts. */
@@ -217,8 +231,8 @@ async function writeFiles(
 }
 
 /**
- * Makes the first commit, so that there is something to clone. Runs only after the gateway: before that, agentd does
- * not know the secrets that must stay out of commits.
+ * Has agentd make the first commit, so that there is something to clone. Runs only after the gateway: before that,
+ * agentd does not know the secrets that must stay out of commits.
  */
 export async function commitFirst(
   { agentd }: AgentWorkerServices,
@@ -228,7 +242,7 @@ export async function commitFirst(
 ): Promise<void> {
   const access = { agentd, target, epoch: agent.epoch, signal: run.signal }
   try {
-    await commitAll(access, { message: 'feat: begin workspace' })
+    await commitLater(access, 'feat: begin workspace')
   } catch (error) {
     // The next sync makes the commit.
     if (!(error instanceof AgentdError) || error.code === 'stale_epoch') throw error

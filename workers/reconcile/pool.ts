@@ -1,11 +1,8 @@
 /** Keeps BERTH_POOL spares ready, and removes those that no longer fit or are too many. */
-import { createHash } from 'node:crypto'
-import packageJson from '../../package.json' with { type: 'json' }
 import { addSpare, removeSpare } from '../../src/agents/spares.ts'
-import type { Config } from '../../src/config.ts'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
 import { readPoolRoom, readSpares } from '../../src/db/statements/pool.ts'
-import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
+import { spareSettings } from '../agents/spare.ts'
 import type { AgentWorkerServices } from '../services.ts'
 
 /** Each start takes a processor for ten seconds and more. */
@@ -15,9 +12,9 @@ const PAUSE_MS = 60_000
 
 /** Compares the pool with BERTH_POOL once, or does nothing if another process does. */
 export async function fillPool(services: AgentWorkerServices): Promise<void> {
-  const { pool, prisma, config, runtime } = services
+  const { pool, prisma, config } = services
   await withAdvisoryLock(pool, 'pool', async () => {
-    const settings = settingsOf(config, runtime.driver)
+    const settings = spareSettings(services)
     const engineVersion = config.BERTH_ENGINE_VERSIONS[0]
     const { rows: spares } = await readSpares.run(pool)
     const fit = spares.filter((spare) => spare.status !== 'not_running' && spare.settings === settings)
@@ -29,19 +26,4 @@ export async function fillPool(services: AgentWorkerServices): Promise<void> {
     const { mayStart } = await readPoolRoom.one(pool, PAUSE_MS)
     if (mayStart) await addSpare(prisma, { engineVersion, settings })
   })
-}
-
-/** Everything that a spare is started with, as a text: another one is another spare. */
-function settingsOf(config: Config, driver: string): string {
-  const options = { config, secrets: {}, localModel: null }
-  const access = { url: '', key: '' }
-  const agent = { gatewayToken: '' }
-  const { BERTH_ENGINE_VERSIONS, BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE, BERTH_AGENT_LIMITS } = config
-  const all = [
-    [packageJson.version, driver, BERTH_ENGINE_VERSIONS[0], BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE],
-    BERTH_AGENT_LIMITS,
-    ownedConfig({ ...options, access, agent, channels: {} }),
-    defaultConfig(options),
-  ]
-  return createHash('sha256').update(JSON.stringify(all)).digest('hex')
 }

@@ -7,6 +7,7 @@ import { forbidden, messages, notFound } from '../../errors.ts'
 import type { Principal } from '../../http/principal.ts'
 import { newAgentId } from '../../lib/agent-id.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
+import { manifestParts } from '../../openclaw/seed.ts'
 import { enqueue, findRepeated, fingerprintOf } from '../../operations/enqueue.ts'
 import { type Agent, findAgentById, givenNames, newGatewayToken } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
@@ -67,7 +68,7 @@ export async function createAgent(
     const operationId = await enqueue(tx, 'agent.provision', agent, {
       idempotencyKey,
       request,
-      input: { spare: spare?.seed },
+      input: { spare: spare?.seed, spareSettings: spare?.settings },
     })
     crashPoint('before-commit')
     return { agent, operationId }
@@ -91,18 +92,23 @@ async function insertAgent(
   const { engineVersion, template, spare } = options
   const { name, userName = null, userEmail = null, engine } = input
   const { description = null, defaultVibe = null, defaultEmoji = null } = template?.details ?? {}
-  const data = {
-    workspaceId,
-    userId,
+  const names = {
     ...{ description, vibe: defaultVibe, emoji: defaultEmoji },
     // Values of the request, including nulls, take precedence over the template's.
     ...givenNames(input),
     name,
+  }
+  const data = {
+    workspaceId,
+    userId,
+    ...names,
     userName,
     userEmail,
     engine,
     engineVersion,
     templateId: template?.id ?? null,
+    // A template's manifest is applied once the agent runs.
+    ...(!template && { manifest: JSON.stringify(manifestParts(names)) }),
     ...(input.localModel && { localModel: input.localModel }),
   }
   return insertStarting(tx, data, spare)

@@ -8,6 +8,7 @@ export {
   type CheckedCommit,
   commitAll,
   commitHash,
+  commitLater,
   importStream,
   type RepositoryAccess,
   readChanges,

@@ -113,6 +113,13 @@ export async function commitAll(access: RepositoryAccess, request: CommitRequest
   return { commit, tree, object, leftOut: leftOutLines(rest), extras: rest.extras }
 }
 
+/** Has agentd commit all changes, and does not wait for that; a failure is in the agent's log. @throws AgentdError */
+export async function commitLater(access: RepositoryAccess, message: string): Promise<void> {
+  const json = { message, later: true } satisfies CommitRequest
+  const { agentd, target, epoch, signal } = access
+  await agentd.json(target, { method: 'POST', path: '/v1/repository/commit', json, epoch, signal })
+}
+
 const UNKNOWN_REASON = 'it holds a secret or cannot be kept'
 
 /** A line for each path, and one for each rule of `.gitignore` that excludes paths. */

@@ -26,12 +26,14 @@ export const takeSpare = statement({
     epoch: 'int4',
     /** The operation whose keys its gateway has. */
     operationId: 'uuid?',
+    /** A hash of the settings that it was started with. */
+    settings: 'text?',
   },
   text: `DELETE FROM agent WHERE id = (
       SELECT id FROM agent a WHERE workspace_id = '${POOL_WORKSPACE}' AND deleted_at IS NULL AND status = 'running'
         AND engine_version = $1 AND NOT ${busy('a')} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING id, agent_id AS "agentId", gateway_token AS "gatewayToken", address, epoch,
-      start_operation_id AS "operationId"`,
+      start_operation_id AS "operationId", description AS settings`,
 })
 
 /** The spares, oldest first. */

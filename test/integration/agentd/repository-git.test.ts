@@ -37,6 +37,15 @@ async function change(folder: string, files: Record<string, string>): Promise<st
   return ok(folder, 'rev-parse', 'HEAD')
 }
 
+test('a clone has the commit that agentd still makes', async () => {
+  await world.put('a', 'a')
+  const json = { message: 'begin', later: true }
+  const { status } = await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })
+  assert.equal(status, 202)
+  await clone('c')
+  assert.equal(await ok('c', 'log', '--format=%s'), 'begin')
+})
+
 const atAgent = (path: string) => readFile(join(world.root, path), 'utf8')
 
 test('clone, push and fetch work', async () => {

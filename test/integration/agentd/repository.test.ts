@@ -302,7 +302,14 @@ test('manifest.json lists the attached skills and secrets and keeps everything e
 })
 
 test('invalid requests are rejected', async () => {
-  for (const json of [null, {}, { message: '' }, { message: 'a\0' }, { message: 'x', manifest: {} }])
+  for (const json of [
+    null,
+    {},
+    { message: '' },
+    { message: 'a\0' },
+    { message: 'x', manifest: {} },
+    { message: 'x', later: 1 },
+  ])
     assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json, epoch: 1 })).status, 400)
   const json = { message: 'x' }
   assert.equal((await world.agentd.call('POST', '/v1/repository/commit', { json })).status, 400)

@@ -80,6 +80,7 @@ async function seen({ id, agentId }: { id: string; agentId: string }) {
     `SELECT type, data FROM event_pending WHERE resource_id = $1 AND resource_type = 'agent' ORDER BY seq`,
     [agentId],
   )
+  await until('the first commit', () => exec(agentId, 'git rev-parse --verify --quiet HEAD || true'))
   const files = await exec(
     agentId,
     'git log --format=%s; find . -path ./.git -prune -o -type f -print | sort',
@@ -137,7 +138,7 @@ describe('the pool', { timeout: 600_000 }, () => {
       [spare.agentId],
     )
     assert.deepEqual(events, [])
-    assert.equal((await exec(spare.agentId, 'ls')).trim(), '')
+    assert.equal((await exec(spare.agentId, 'ls -A')).trim(), '.git\nskills')
   })
 
   it('a new agent takes a spare over, whose gateway continues to run', async () => {

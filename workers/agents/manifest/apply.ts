@@ -71,16 +71,25 @@ export async function applyFirstManifest(
   agent: Agent,
   target: AgentdTarget,
 ): Promise<Applied> {
-  const path = `/v1/file?${new URLSearchParams({ path: 'manifest.json', max: `${MANIFEST_BYTES}` })}`
-  const text = await services.agentd
-    .bytes(target, { path, maxBytes: MANIFEST_BYTES, signal: run.signal })
-    .then(({ body }) => body.toString('utf8'))
-    .catch((error) => {
-      // `build` may have changed the file in any way.
-      if (error instanceof AgentdError && error.status >= 400 && error.status < 500) return undefined
-      throw error
-    })
+  const text = await readManifest(services, run, target)
   return applyManifestText(services, run, agent, target, text, true)
+}
+
+/** The text of an agent's manifest; undefined if there is none that can be read. */
+async function readManifest(
+  { agentd }: AgentWorkerServices,
+  { signal }: Run,
+  target: AgentdTarget,
+): Promise<string | undefined> {
+  const path = `/v1/file?${new URLSearchParams({ path: 'manifest.json', max: `${MANIFEST_BYTES}` })}`
+  try {
+    const { body } = await agentd.bytes(target, { path, maxBytes: MANIFEST_BYTES, signal })
+    return body.toString('utf8')
+  } catch (error) {
+    // `build` may have changed the file in any way.
+    if (error instanceof AgentdError && error.status >= 400 && error.status < 500) return undefined
+    throw error
+  }
 }
 
 type Part = keyof Manifest

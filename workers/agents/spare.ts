@@ -1,0 +1,73 @@
+/** Spares from the worker's side: what they are started with, and whether one is still as its new owner needs it. */
+import { createHash } from 'node:crypto'
+import packageJson from '../../package.json' with { type: 'json' }
+import type { Agent } from '../../src/agents/agent.ts'
+import { AgentdError } from '../../src/agents/agentd-client.ts'
+import { readStatus } from '../../src/agents/agentd-status.ts'
+import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
+import type { Run } from '../../src/operations/handler.ts'
+import type { AgentWorkerServices } from '../services.ts'
+import type { AgentdEndpoint } from './sandbox.ts'
+
+const ANSWER_MS = 3000
+/** A step that is over sooner is not shown. */
+const SHOWN_MS = 300
+
+/** Everything that a spare is started with, as a text: another one is another spare. */
+export function spareSettings({ config, runtime }: Pick<AgentWorkerServices, 'config' | 'runtime'>): string {
+  const options = { config, secrets: {}, localModel: null }
+  const access = { url: '', key: '' }
+  const agent = { gatewayToken: '' }
+  const { BERTH_ENGINE_VERSIONS, BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE, BERTH_AGENT_LIMITS } = config
+  const all = [
+    [packageJson.version, runtime.driver, BERTH_ENGINE_VERSIONS[0], BERTH_BASE_IMAGE, BERTH_ENGINE_IMAGE],
+    BERTH_AGENT_LIMITS,
+    ownedConfig({ ...options, access, agent, channels: {} }),
+    defaultConfig(options),
+  ]
+  return createHash('sha256').update(JSON.stringify(all)).digest('hex')
+}
+
+/**
+ * Finds the agentd of the spare that a new agent has taken over: its sandbox needs no look if the spare was started
+ * with today's settings and its gateway is ready.
+ * @returns undefined for an agent that was no spare, and for a spare whose sandbox has to be compared or started.
+ */
+export async function reachSpare(
+  services: AgentWorkerServices,
+  { input, signal }: Run,
+  { agentId, address }: Agent,
+): Promise<AgentdEndpoint | undefined> {
+  const settings = 'spareSettings' in input ? input.spareSettings : undefined
+  if (address === null || settings !== spareSettings(services)) return undefined
+  const target = { agentId, address }
+  try {
+    const { gateway } = await readStatus(services.agentd, target, { timeoutMs: ANSWER_MS, signal })
+    return gateway.state === 'ready' ? target : undefined
+  } catch (error) {
+    if (error instanceof AgentdError) return undefined
+    throw error
+  }
+}
+
+/**
+ * The same run, which shows a step only if it takes long or is the last: most steps of a takeover are over before
+ * anybody could read them.
+ */
+export function withSlowSteps(run: Run): Run & AsyncDisposable {
+  let timer: NodeJS.Timeout | undefined
+  let show = async () => {}
+  return {
+    ...run,
+    async report(step, progress) {
+      clearTimeout(timer)
+      show = () => run.report(step, progress)
+      // A lost lease shows elsewhere.
+      timer = setTimeout(() => void show().catch(() => {}), SHOWN_MS)
+    },
+    async [Symbol.asyncDispose]() {
+      clearTimeout(timer)
+      await show().catch(() => {})
+    },
+  }
+}
