@@ -65,8 +65,7 @@ function operation(route: Route): Json {
     ...(scope === null && { security: [] }),
     ...(basic && { security: [{ apiKey: [] }, { password: [] }] }),
     parameters: [
-      ...pathParameters(route),
-      ...parameters(route.query, 'query'),
+      ...parametersOf(route),
       ...(route.operation ? [requestHeaders.prefer] : []),
       ...(route.operation ? [requestHeaders.idempotencyKey] : []),
     ],
@@ -104,7 +103,7 @@ function content(shape: z.ZodType, io: 'input' | 'output'): Json {
 }
 
 /** The JSON Schema of a shape, before (`input`) or after (`output`) its transformations. */
-function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
+export function jsonSchema(shape: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...schema } = z.toJSONSchema(shape, {
     io,
     unrepresentable: 'any',
@@ -143,6 +142,12 @@ function parameters(shape: z.ZodType | undefined, place: 'path' | 'query'): Json
     }
   })
 }
+
+/** The parameters in a route's path and query. */
+export const parametersOf = (route: Route): Json[] => [
+  ...pathParameters(route),
+  ...parameters(route.query, 'query'),
+]
 
 /** Path parameters. A parameter without a declared shape, such as `agentId`, is text. */
 function pathParameters({ path, params }: Route): Json[] {

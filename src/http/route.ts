@@ -19,6 +19,7 @@ import type { AddressLimits } from './address-limits.ts'
 import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.ts'
 import type { Callers } from './cross-origin.ts'
 import { abortOnDisconnect } from './disconnect.ts'
+import { callerOfConnection } from './in-process.ts'
 import { readJson } from './json-body.ts'
 import {
   answerPages,
@@ -244,17 +245,20 @@ export async function authenticateRequest(
   session?: string,
 ): Promise<Principal> {
   const { authorization } = req.headers
-  const principal = await addresses
-    .login(req, () =>
-      session === undefined ? guard.authenticate(authorization) : guard.authenticateSession(session),
-    )
-    .catch((error) => {
-      const isSignIn = session !== undefined || authorization !== undefined
-      if (isSignIn && error instanceof ApiError) audit.failedSignIn(req, res, error.code)
-      throw error
-    })
+  const known = callerOfConnection(req)?.principal
+  const principal =
+    known ??
+    (await addresses
+      .login(req, () =>
+        session === undefined ? guard.authenticate(authorization) : guard.authenticateSession(session),
+      )
+      .catch((error) => {
+        const isSignIn = session !== undefined || authorization !== undefined
+        if (isSignIn && error instanceof ApiError) audit.failedSignIn(req, res, error.code)
+        throw error
+      }))
   res.locals.caller = principal
-  await rateLimiter.consume(principal, res)
+  if (!known) await rateLimiter.consume(principal, res)
   if (scope !== 'any') requireScope(principal, [scope].flat())
   return principal
 }
@@ -329,7 +333,7 @@ async function admitCaller(declared: Route, services: RouteServices, req: Reques
   const { scope, path, callers = [] } = declared
   if (scope === null) return services.addresses.countRequest(req)
   const { guard, calls } = services
-  const since = calls.changeCount
+  const since = callerOfConnection(req)?.since ?? calls.changeCount
   const principal = await authenticateRequest(services, req, res, scope, sessionOf(req))
   if (principal.isSession) requireWorkspace(req, principal.workspaceId)
   if (path.includes('/:agentId'))

@@ -14,6 +14,7 @@ import { createServer } from '../http/server.ts'
 import { clientAddress } from '../lib/net/ip-address.ts'
 import { trustProxies } from '../lib/net/trusted-proxies.ts'
 import type { Readiness } from '../lib/readiness.ts'
+import { mcpRoute } from '../mcp/mcp-route.ts'
 
 /** Decides who may call: API keys, sessions, and agents' tokens. */
 export function guardOf(
@@ -32,7 +33,7 @@ export function guardOf(
 
 /** The features' routes, and those of health, of the documentation and of the dashboard. */
 export function createApi(
-  { config, log, parts }: Core,
+  { config, log, bounds, parts }: Core,
   options: {
     routes: Route[]
     readiness: Readiness
@@ -49,8 +50,12 @@ export function createApi(
     version: packageJson.version,
     home: isDashboardOn ? '/dashboard' : '/docs',
   })
+  // It has no place in the document: its requests and responses are those of its own protocol.
+  const publicUrl = config.PUBLIC_URL
+  const { version } = packageJson
+  const mcp = mcpRoute({ routes, publicUrl, version, log, bounds, parts })
   const app = createServer({
-    routes: [...routes, ...documented],
+    routes: [...routes, ...documented, mcp.route],
     services,
     vhosts,
     controls,
@@ -58,6 +63,7 @@ export function createApi(
     gatewayUrl: urlOf(config, `<gateway>.${config.BERTH_GATEWAY_DOMAIN}`),
     log,
   })
+  mcp.use(app)
   parts.add('names of proxies', trustProxies(app, config.BERTH_TRUST_PROXY, log))
   return app
 }
