@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AgentdError } from './agentd-errors.ts'
 import { Connection, type Frame } from './gateway-client.ts'
 import { explainFailure } from './model.ts'
-import type { ChatEvent, ChatRequest, RpcResponse } from './protocol.ts'
-import { type Agent, requireReady, type Service } from './server.ts'
+import { CHAT_PATHS, type ChatEvent, type ChatRequest, type RpcResponse } from './protocol.ts'
+import { type Agent, type Route, requireReady, type Service } from './server.ts'
 
 /** Each stream is a connection to the gateway, which sends it everything that its agent does. */
 const AT_ONCE = 32
@@ -18,6 +18,7 @@ const ERROR_CHARS = 2000
 const LABEL_CHARS = 80
 /** The API's limit for the id of a call. */
 const CALL_ID_CHARS = 200
+const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const SETTLE_MS = 5000
 const POLL_MS = 100
 /** A reply is silent while a tool runs. After this silence agentd asks the engine whether the reply continues. */
@@ -29,31 +30,23 @@ const MAX_OVER = 2
 /** `POST /v1/chat`: says something in a conversation, or follows it. */
 export function chatService({ gateway, log }: Agent): Service {
   let streams = 0
-  return {
-    routes: [
-      {
-        method: 'POST',
-        path: '/v1/chat',
-        async handle(call) {
-          const request = check(await call.json<ChatRequest>())
-          if (streams >= AT_ONCE)
-            throw new AgentdError('busy', `${AT_ONCE} clients already follow conversations`)
-          streams++
-          try {
-            await converse({ gateway, log }, request, call)
-          } finally {
-            streams--
-          }
-          return undefined
-        },
-      },
-    ],
+  const handle: Route['handle'] = async (call) => {
+    const request = check(await call.json<ChatRequest>())
+    if (streams >= AT_ONCE) throw new AgentdError('busy', `${AT_ONCE} clients already follow conversations`)
+    streams++
+    try {
+      await converse({ gateway, log }, request, call)
+    } finally {
+      streams--
+    }
+    return undefined
   }
+  return { routes: CHAT_PATHS.map((path) => ({ method: 'POST', path, handle })) }
 }
 
 async function converse(
   { gateway, log }: Pick<Agent, 'gateway' | 'log'>,
-  { sessionKey, message }: ChatRequest,
+  { sessionKey, message, runId: idempotencyKey = randomUUID() }: ChatRequest,
   { res, signal }: { res: ServerResponse; signal: AbortSignal },
 ): Promise<void> {
   const since = Date.now()
@@ -78,7 +71,7 @@ async function converse(
     const { isActive, isNew } = await look()
     if (message !== undefined) {
       if (isActive) throw new AgentdError('conflict', 'the agent is still replying')
-      const { runId } = await ask('chat.send', { sessionKey, message, idempotencyKey: randomUUID() })
+      const { runId } = await ask('chat.send', { sessionKey, message, idempotencyKey })
       follower.begin(String(runId))
       if (isNew) await entitle(ask, sessionKey, message)
     } else if (isActive) follower.begin()
@@ -295,10 +288,12 @@ function resultOf(answer: RpcResponse): Record<string, unknown> {
 }
 
 function check(request: ChatRequest): ChatRequest {
-  const { sessionKey, message } = request ?? {}
+  const { sessionKey, message, runId } = request ?? {}
   if (typeof sessionKey !== 'string' || sessionKey === '')
     throw new AgentdError('bad_request', 'sessionKey: must be the name of a conversation')
   if (message !== undefined && (typeof message !== 'string' || message.trim() === ''))
     throw new AgentdError('bad_request', 'message: must be a non-empty text')
+  if (runId !== undefined && (typeof runId !== 'string' || !RUN_ID.test(runId)))
+    throw new AgentdError('bad_request', 'runId: must be a UUID')
   return request
 }

@@ -10,7 +10,7 @@ const MAX_ERRORS = 20
 export interface Manifest {
   version: 1
   engine?: 'openclaw' | 'hermes'
-  agent: { name: string; description?: string | null; vibe?: string | null; emoji?: string | null }
+  agent: ManifestAgent
   model?: string | { primary: string }
   secrets?: ManifestSecret[]
   skills?: ManifestSkill[]
@@ -19,6 +19,13 @@ export interface Manifest {
   routes?: { port: number; path: string; protected?: boolean }[]
   channels?: Partial<Record<'telegram' | 'slack' | 'discord' | 'whatsapp', ManifestChannel>>
   template?: ManifestTemplate
+}
+interface ManifestAgent {
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  protocols?: ('a2a' | 'mcp')[]
 }
 export interface ManifestSecret {
   name: string

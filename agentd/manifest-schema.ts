@@ -89,6 +89,7 @@ const agent = object(
     description: optional(text(10_000)),
     vibe: optional(text(200)),
     emoji: optional(text(32)),
+    protocols: list(2, { enum: ['a2a', 'mcp'] }),
   },
   { required: ['name'] },
 )

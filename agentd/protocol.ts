@@ -319,7 +319,11 @@ export interface ChatRequest {
   /** The engine's name for the conversation. */
   sessionKey: string
   message?: string
+  /** The engine's id for the reply, a UUID; a message that is sent again with it is not said twice. */
+  runId?: string
 }
+/** A `runId` needs the second path, because earlier versions of agentd ignore it. */
+export const CHAT_PATHS = ['/v1/chat', '/v1/chat/run'] as const
 export type ChatEvent =
   /** More of an unfinished text; `replace` if it starts over. */
   | { type: 'text'; item: string; text: string; replace: boolean }

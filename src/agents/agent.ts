@@ -62,6 +62,16 @@ const name = withExample(visibleText(100), 'Librarian')
   )
   .meta({ format: 'agent-name' })
 
+/** Protocols besides OpenAI's in which other agents may talk to an agent, on its own host. */
+export const PROTOCOLS = ['a2a', 'mcp'] as const
+
+const protocols = z
+  .array(z.enum(PROTOCOLS, `must be one of ${PROTOCOLS.join(', ')}`))
+  .max(PROTOCOLS.length, `must have at most ${PROTOCOLS.length} items`)
+  .refine((names) => new Set(names).size === names.length, 'must not name one twice')
+  .describe('Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none.')
+  .meta({ uniqueItems: true })
+
 /**
  * Fields in which the owner describes an agent. The same rules apply to a new agent and to a change; each field is a
  * column.
@@ -73,6 +83,7 @@ export const names = z.object({
   description: withExample(text(10_000), 'Keeps the catalogue.').nullable(),
   vibe: text(200).nullable(),
   emoji: text(32).nullable(),
+  protocols: withExample(protocols, ['a2a']),
 })
 type Names = z.output<typeof names>
 export const NAMES = names.keyof().options

@@ -75,6 +75,7 @@ export const PART_TABLES: Readonly<Record<string, Conditions>> = {
   },
   agent_channel: { workspace: OF_AGENTS, agent: OF_AGENT },
   engine_state: { workspace: OF_AGENTS, agent: OF_AGENT },
+  a2a_task: { workspace: OF_AGENTS, agent: OF_AGENT },
   noted_task_run: { workspace: OF_AGENTS, agent: OF_AGENT },
   snapshot: { workspace: OF_WORKSPACE, agent: OF_AGENT },
   skill: { workspace: OF_WORKSPACE },

@@ -1,7 +1,8 @@
 /** Conversations with an agent: sessions of its engine whose names begin with Berth's prefix. */
+import type { IncomingMessage } from 'node:http'
 import type { Response } from 'express'
 import { z } from 'zod'
-import type { ChatRequest } from '../../../agentd/protocol.ts'
+import { CHAT_PATHS, type ChatRequest } from '../../../agentd/protocol.ts'
 import { ApiError, contractError } from '../../errors.ts'
 import { openEventStream } from '../../http/event-stream.ts'
 import type { Agent } from '../agent.ts'
@@ -17,7 +18,7 @@ import {
   restartNeeded,
 } from '../engine-call.ts'
 import type { Conversation, Message } from './conversation-schema.ts'
-import { timeOf, toMessage } from './engine-messages.ts'
+import { replyOf, timeOf, toMessage } from './engine-messages.ts'
 
 const PREFIX = 'agent:main:berth:'
 const keyOf = (conversationId: string) => `${PREFIX}${conversationId.toLowerCase()}`
@@ -33,6 +34,9 @@ const SILENCE_MS = 60_000
 /** A text of 524,288 characters, the longest that agentd sends, takes three bytes per character. */
 const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
+/** Messages of a page, and messages that are searched for a reply. */
+const PAGE = 200
+const SEARCHED = 1000
 
 const sessions = z.object({
   sessions: z.array(
@@ -49,6 +53,7 @@ const history = z.looseObject({
   messages: z.array(z.unknown()),
   nextOffset: z.number().int().nonnegative().optional(),
   sessionInfo: z.looseObject({ hasActiveRun: z.boolean().optional() }).optional(),
+  inFlightRun: z.looseObject({ runId: z.string() }).optional().catch(undefined),
 })
 const chatEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), item: z.string().max(200), text: z.string(), replace: z.boolean() }),
@@ -65,6 +70,19 @@ const chatEvent = z.discriminatedUnion('type', [
   }),
   z.object({ type: z.literal('error'), error: z.string().max(4000) }),
 ])
+
+/** What happens while an agent replies; `end` or `error` comes last, see the API's description of the events. */
+export type ReplyEvent =
+  | Exclude<z.output<typeof chatEvent>, { type: 'message' }>
+  | { type: 'message'; message: Message }
+
+/** What is known of the reply to a message, by the id of its run. */
+export interface Reply {
+  /** `unknown` if the engine has never heard of the message, or forgot it. */
+  state: 'working' | 'completed' | 'failed' | 'unknown'
+  /** The agent's last words, which are the reply itself once it is completed. */
+  text: string
+}
 
 /** Each engine call may be repeated: if its response did not arrive in time, the client tries again. */
 const callAnswers: Answers = { engine: (cause) => notReady(cause), timeout: (cause) => notReady(cause) }
@@ -116,10 +134,30 @@ export class Conversations {
     }
   }
 
-  /** Stops the reply in progress. @returns whether there was one. */
-  async stop(agent: Agent, id: string): Promise<boolean> {
+  /**
+   * The reply to a message, by the id of its run. Looks at the latest {@link SEARCHED} messages of the conversation.
+   */
+  async readReply(agent: Agent, id: string, runId: string): Promise<Reply> {
+    let offset: number | undefined = 0
+    const said: unknown[] = []
+    for (let isRunning = false; offset !== undefined && said.length < SEARCHED; ) {
+      const params = { sessionKey: keyOf(id), limit: PAGE, offset }
+      const page: z.output<typeof history> = await this.#call(agent, 'chat.history', params, history)
+      said.unshift(...page.messages)
+      isRunning ||= page.inFlightRun?.runId === runId
+      const reply = replyOf(said, runId)
+      if (reply || isRunning)
+        return { text: '', state: 'working', ...reply, ...(isRunning && { state: 'working' }) }
+      offset = page.nextOffset
+    }
+    return { state: 'unknown', text: '' }
+  }
+
+  /** Stops the reply in progress, or only that of one run. @returns whether there was one. */
+  async stop(agent: Agent, id: string, runId?: string): Promise<boolean> {
     const shape = z.looseObject({ aborted: z.boolean() })
-    return (await this.#call(agent, 'chat.abort', { sessionKey: keyOf(id) }, shape)).aborted
+    const params = { sessionKey: keyOf(id), ...(runId && { runId }) }
+    return (await this.#call(agent, 'chat.abort', params, shape)).aborted
   }
 
   /**
@@ -136,48 +174,39 @@ export class Conversations {
   }
 
   /**
-   * Sends a message, and writes the reply as server-sent events; without a text, follows the reply in progress. The
-   * reply continues if the client disconnects.
-   * @throws ApiError before the first byte: 409 while the agent is still replying, 503 if it is unavailable.
+   * Sends a message, or without a text only follows the reply in progress. The reply continues if nobody follows it.
+   * @param options.runId names the reply for {@link readReply}.
+   * @returns what happens, once the agent has accepted the message. Iterating ends with `end` or `error`.
+   * @throws ApiError 409 while the agent is still replying, 503 if it is unavailable.
    */
+  async open(
+    agent: Agent,
+    id: string,
+    { text, runId, signal }: { text?: string; runId?: string; signal: AbortSignal },
+  ): Promise<AsyncGenerator<ReplyEvent, void>> {
+    const json: ChatRequest = {
+      sessionKey: keyOf(id),
+      ...(text !== undefined && { message: text }),
+      ...(runId !== undefined && { runId }),
+    }
+    const path = CHAT_PATHS[runId === undefined ? 0 : 1]
+    const request = { method: 'POST', path, json, timeoutMs: BEGIN_MS, signal }
+    const lines = await askAgent(agent, FAILURE, () => this.#agentd.stream(agent, request), messageAnswers)
+    return eventsOf(lines)
+  }
+
+  /** Does {@link open}, and writes the events as server-sent events. @throws ApiError before the first byte. */
   async converse(
     agent: Agent,
     id: string,
-    { text, res, signal }: { text?: string; res: Response; signal: AbortSignal },
+    { res, ...options }: { text?: string; res: Response; signal: AbortSignal },
   ): Promise<void> {
-    const json: ChatRequest = { sessionKey: keyOf(id), ...(text !== undefined && { message: text }) }
-    const lines = await askAgent(
-      agent,
-      FAILURE,
-      () =>
-        this.#agentd.stream(agent, {
-          method: 'POST',
-          path: '/v1/chat',
-          json,
-          timeoutMs: BEGIN_MS,
-          signal,
-        }),
-      messageAnswers,
-    )
+    const reply = await this.open(agent, id, options)
     const events = openEventStream(res)
     try {
-      for await (const { type, ...event } of jsonLines(
-        readWithin(lines, SILENCE_MS),
-        LINE_BYTES,
-        chatEvent,
-      )) {
-        if ('message' in event) {
-          const said = toMessage(event.message)
-          if (said) await events.send('message', said)
-        } else await events.send(type, event)
-        if (type === 'end' || type === 'error') return
-      }
-      throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
-    } catch (error) {
-      // The status has been sent, so the client has disconnected or learns of the error in the stream.
-      await events.send('error', { error: lossOf(error) })
+      for await (const { type, ...event } of reply)
+        await events.send(type, 'message' in event ? event.message : event)
     } finally {
-      lines.destroy()
       events.end()
     }
   }
@@ -189,6 +218,23 @@ export class Conversations {
     } catch (error) {
       throw error instanceof EngineRefusal ? toAnswer(error) : error
     }
+  }
+}
+
+/** The events of agentd's stream. Leaving the loop ends it. */
+async function* eventsOf(lines: IncomingMessage): AsyncGenerator<ReplyEvent, void> {
+  try {
+    for await (const event of jsonLines(readWithin(lines, SILENCE_MS), LINE_BYTES, chatEvent)) {
+      const message = event.type === 'message' ? toMessage(event.message) : undefined
+      if (event.type !== 'message') yield event
+      else if (message) yield { type: 'message', message }
+      if (event.type === 'end' || event.type === 'error') return
+    }
+    throw new AgentdError('bad_answer', "agentd's stream ended before the reply")
+  } catch (error) {
+    yield { type: 'error', error: lossOf(error) }
+  } finally {
+    lines.destroy()
   }
 }
 

@@ -27,7 +27,10 @@ const engineMessage = z.looseObject({
   isError: z.boolean().optional().catch(undefined),
   stopReason: z.string().optional().catch(undefined),
   errorMessage: bounded.optional(),
-  __openclaw: z.looseObject({ id: name.optional() }).optional().catch(undefined),
+  __openclaw: z
+    .looseObject({ id: name.optional(), idempotencyKey: name.optional() })
+    .optional()
+    .catch(undefined),
 })
 
 /** The API's message; undefined for entries that people do not read: the engine's own notes, and unknown kinds. */
@@ -56,6 +59,29 @@ export function toMessage(said: unknown): Message | undefined {
     toolCallId: role === 'toolResult' ? (toolCallId ?? null) : null,
     isError: hasFailed || isError === true,
   }
+}
+
+/**
+ * The reply to the message of a run: what the agent said between it and the next message. Undefined if the message is
+ * not among them.
+ * @param said the engine's messages, oldest first.
+ */
+export function replyOf(
+  said: unknown[],
+  runId: string,
+): { state: 'completed' | 'failed' | 'unknown'; text: string } | undefined {
+  const keys = said.map((one) => engineMessage.safeParse(one).data?.__openclaw?.idempotencyKey)
+  const asked = keys.indexOf(`${runId}:user`)
+  if (asked < 0) return undefined
+  let text = ''
+  for (const one of said.slice(asked + 1)) {
+    const message = toMessage(one)
+    if (message?.role === 'user') break
+    if (message?.role !== 'assistant') continue
+    if (message.text !== '') text = message.text
+    if (message.isError) return { state: 'failed', text }
+  }
+  return { state: text === '' ? 'unknown' : 'completed', text }
 }
 
 export function timeOf(ms: number | undefined): string | null {

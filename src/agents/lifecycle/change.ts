@@ -50,6 +50,7 @@ export function deleteAgent(
     await tx.agentChannel.deleteMany(ofAgent)
     await tx.notedTaskRun.deleteMany(ofAgent)
     await tx.engineState.deleteMany(ofAgent)
+    await tx.a2aTask.deleteMany(ofAgent)
     await removeSnapshots(tx, agent)
     await forgetArchived(tx, agent.workspaceId)
     // Frees the agent's custom domains for everyone, its subdomains for the workspace's other agents.

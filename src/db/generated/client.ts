@@ -256,6 +256,12 @@ export type Swap = Prisma.SwapModel
  */
 export type Agent = Prisma.AgentModel
 /**
+ * Model A2aTask
+ * Messages that other agents sent to an agent by A2A, and what became of them. Messages and replies are in the engine's
+ * conversations. Tasks of an agent that are older than 30 days are deleted with its next one.
+ */
+export type A2aTask = Prisma.A2aTaskModel
+/**
  * Model EngineState
  * The parts of an agent that are only in its engine's state, as they were when its workspace was last saved: a fork
  * begins with those of the agent that it is a fork of.

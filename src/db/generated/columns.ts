@@ -427,12 +427,23 @@ export const Agent = {
   templateId: 'text?',
   localModel: 'jsonb?',
   forkedFrom: 'text?',
+  protocols: 'text[]',
   manifest: 'text?',
   taskRunsSince: 'timestamptz',
   modelKeyHash: 'bytea?',
   proxyKeyHash: 'bytea?',
   modelPausedAt: 'timestamptz?',
   modelPausedBy: 'uuid?',
+} as const
+
+export const A2aTask = {
+  id: 'uuid',
+  agentId: 'uuid',
+  contextId: 'uuid',
+  state: 'text',
+  reason: 'text?',
+  createdAt: 'timestamptz',
+  changedAt: 'timestamptz',
 } as const
 
 export const EngineState = {

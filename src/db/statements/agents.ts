@@ -21,6 +21,9 @@ export interface SkillProblem {
   message: string
 }
 
+/** A protocol in which other agents may talk to an agent. */
+export type Protocol = 'a2a' | 'mcp'
+
 /** An agent that is not deleted, without rarely read fields. Times are ISO 8601 with milliseconds, UTC. */
 const AGENT = {
   ...OWN,
@@ -29,6 +32,7 @@ const AGENT = {
   skillProblems: narrow<SkillProblem[]>('jsonb'),
   localModel: narrow<LocalModel | null>('jsonb'),
   scripts: narrow<Record<string, unknown>>('jsonb'),
+  protocols: narrow<Protocol[]>('text[]'),
   createdAt: 'text',
   updatedAt: 'text',
   /** When its workspace was last found equal to its newest snapshot, or was saved as one; null before the first. */

@@ -183,19 +183,20 @@ describe('metadata', () => {
 
   it('a change of agent metadata applies only the given fields', async () => {
     const agent = await insertAgent(context, own)
-    const expected: Record<string, unknown> = { name: 'Row', description: null, vibe: null, emoji: null }
+    const unset = { description: null, vibe: null, emoji: null, protocols: [] }
+    const expected: Record<string, unknown> = { name: 'Row', ...unset }
     for (const given of [
       { name: ' Anna ', vibe: 'calm' },
       { emoji: '📚', description: 'd'.repeat(10_000) },
-      { vibe: null },
+      { vibe: null, protocols: ['mcp', 'a2a'] },
       { description: '' },
       { name: 'Berta', description: null, vibe: 'loud', emoji: null },
     ]) {
       const { status, body } = await change(agent, given, agent.gateway)
       assert.equal(status, 200, JSON.stringify(body))
       Object.assign(expected, given, given.name && { name: given.name.trim() })
-      const { name, description, vibe, emoji, gatewayToken } = body.agent
-      assert.deepEqual({ name, description, vibe, emoji }, expected)
+      const { name, description, vibe, emoji, protocols, gatewayToken } = body.agent
+      assert.deepEqual({ name, description, vibe, emoji, protocols }, expected)
       assert.deepEqual(body, { success: true, agent: (await api.get(agent.path)).body.agent })
       assert.equal(gatewayToken, agent.gatewayToken)
     }

@@ -197,6 +197,7 @@ describe('an agent', { timeout: 1_800_000 }, async () => {
       engine: 'openclaw',
       agentVersion: current,
       forkedFrom: null,
+      protocols: [],
     })
   })
   it('an agent is listed, and returned with its process', async () => {

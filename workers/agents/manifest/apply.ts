@@ -169,7 +169,7 @@ const join = (part: string, problem: string): string =>
 
 async function applyAgent(
   { services, agent }: Applying,
-  { name, description, vibe, emoji }: Manifest['agent'],
+  { name, description, vibe, emoji, protocols }: Manifest['agent'],
 ): Promise<PartResult> {
   const givenOr = (given: string | null | undefined, known: string | null) =>
     given === undefined ? known : given
@@ -178,6 +178,7 @@ async function applyAgent(
     description: givenOr(description, agent.description),
     vibe: givenOr(vibe, agent.vibe),
     emoji: givenOr(emoji, agent.emoji),
+    ...(protocols && { protocols }),
     updatedAt: new Date(),
   })
   return {}

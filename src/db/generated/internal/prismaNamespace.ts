@@ -433,6 +433,7 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  A2aTask: 'A2aTask',
   EngineState: 'EngineState',
   AgentUsage: 'AgentUsage',
   Secret: 'Secret',
@@ -470,7 +471,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "a2aTask" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -3138,6 +3139,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         }
       }
     }
+    A2aTask: {
+      payload: Prisma.$A2aTaskPayload<ExtArgs>
+      fields: Prisma.A2aTaskFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.A2aTaskFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.A2aTaskFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        findFirst: {
+          args: Prisma.A2aTaskFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.A2aTaskFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        findMany: {
+          args: Prisma.A2aTaskFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>[]
+        }
+        create: {
+          args: Prisma.A2aTaskCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        createMany: {
+          args: Prisma.A2aTaskCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.A2aTaskCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>[]
+        }
+        delete: {
+          args: Prisma.A2aTaskDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        update: {
+          args: Prisma.A2aTaskUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        deleteMany: {
+          args: Prisma.A2aTaskDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.A2aTaskUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.A2aTaskUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>[]
+        }
+        upsert: {
+          args: Prisma.A2aTaskUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$A2aTaskPayload>
+        }
+        aggregate: {
+          args: Prisma.A2aTaskAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateA2aTask>
+        }
+        groupBy: {
+          args: Prisma.A2aTaskGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.A2aTaskGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.A2aTaskCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.A2aTaskCountAggregateOutputType> | number
+        }
+      }
+    }
     EngineState: {
       payload: Prisma.$EngineStatePayload<ExtArgs>
       fields: Prisma.EngineStateFieldRefs
@@ -5337,6 +5412,7 @@ export const AgentScalarFieldEnum = {
   templateId: 'templateId',
   localModel: 'localModel',
   forkedFrom: 'forkedFrom',
+  protocols: 'protocols',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince',
   modelKeyHash: 'modelKeyHash',
@@ -5346,6 +5422,19 @@ export const AgentScalarFieldEnum = {
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const A2aTaskScalarFieldEnum = {
+  id: 'id',
+  agentId: 'agentId',
+  contextId: 'contextId',
+  state: 'state',
+  reason: 'reason',
+  createdAt: 'createdAt',
+  changedAt: 'changedAt'
+} as const
+
+export type A2aTaskScalarFieldEnum = (typeof A2aTaskScalarFieldEnum)[keyof typeof A2aTaskScalarFieldEnum]
 
 
 export const EngineStateScalarFieldEnum = {
@@ -6019,6 +6108,7 @@ export type GlobalOmitConfig = {
   cidSignature?: Prisma.CidSignatureOmit
   swap?: Prisma.SwapOmit
   agent?: Prisma.AgentOmit
+  a2aTask?: Prisma.A2aTaskOmit
   engineState?: Prisma.EngineStateOmit
   agentUsage?: Prisma.AgentUsageOmit
   secret?: Prisma.SecretOmit

@@ -87,6 +87,7 @@ export const ModelName = {
   CidSignature: 'CidSignature',
   Swap: 'Swap',
   Agent: 'Agent',
+  A2aTask: 'A2aTask',
   EngineState: 'EngineState',
   AgentUsage: 'AgentUsage',
   Secret: 'Secret',
@@ -659,6 +660,7 @@ export const AgentScalarFieldEnum = {
   templateId: 'templateId',
   localModel: 'localModel',
   forkedFrom: 'forkedFrom',
+  protocols: 'protocols',
   manifest: 'manifest',
   taskRunsSince: 'taskRunsSince',
   modelKeyHash: 'modelKeyHash',
@@ -668,6 +670,19 @@ export const AgentScalarFieldEnum = {
 } as const
 
 export type AgentScalarFieldEnum = (typeof AgentScalarFieldEnum)[keyof typeof AgentScalarFieldEnum]
+
+
+export const A2aTaskScalarFieldEnum = {
+  id: 'id',
+  agentId: 'agentId',
+  contextId: 'contextId',
+  state: 'state',
+  reason: 'reason',
+  createdAt: 'createdAt',
+  changedAt: 'changedAt'
+} as const
+
+export type A2aTaskScalarFieldEnum = (typeof A2aTaskScalarFieldEnum)[keyof typeof A2aTaskScalarFieldEnum]
 
 
 export const EngineStateScalarFieldEnum = {

@@ -135,6 +135,7 @@ export type AgentCountAggregateOutputType = {
   templateId: number
   localModel: number
   forkedFrom: number
+  protocols: number
   manifest: number
   taskRunsSince: number
   modelKeyHash: number
@@ -254,6 +255,7 @@ export type AgentCountAggregateInputType = {
   templateId?: true
   localModel?: true
   forkedFrom?: true
+  protocols?: true
   manifest?: true
   taskRunsSince?: true
   modelKeyHash?: true
@@ -380,6 +382,7 @@ export type AgentGroupByOutputType = {
   templateId: string | null
   localModel: runtime.JsonValue | null
   forkedFrom: string | null
+  protocols: string[]
   manifest: string | null
   taskRunsSince: Date
   modelKeyHash: runtime.Bytes | null
@@ -442,6 +445,7 @@ export type AgentWhereInput = {
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableFilter<"Agent">
   forkedFrom?: Prisma.StringNullableFilter<"Agent"> | string | null
+  protocols?: Prisma.StringNullableListFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   modelKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
@@ -460,6 +464,7 @@ export type AgentWhereInput = {
   egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
   egressCounts?: Prisma.EgressCountListRelationFilter
   engineState?: Prisma.XOR<Prisma.EngineStateNullableScalarRelationFilter, Prisma.EngineStateWhereInput> | null
+  a2aTasks?: Prisma.A2aTaskListRelationFilter
 }
 
 export type AgentOrderByWithRelationInput = {
@@ -493,6 +498,7 @@ export type AgentOrderByWithRelationInput = {
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   forkedFrom?: Prisma.SortOrderInput | Prisma.SortOrder
+  protocols?: Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
@@ -511,6 +517,7 @@ export type AgentOrderByWithRelationInput = {
   egressPolicy?: Prisma.EgressPolicyOrderByWithRelationInput
   egressCounts?: Prisma.EgressCountOrderByRelationAggregateInput
   engineState?: Prisma.EngineStateOrderByWithRelationInput
+  a2aTasks?: Prisma.A2aTaskOrderByRelationAggregateInput
 }
 
 export type AgentWhereUniqueInput = Prisma.AtLeast<{
@@ -548,6 +555,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   templateId?: Prisma.StringNullableFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableFilter<"Agent">
   forkedFrom?: Prisma.StringNullableFilter<"Agent"> | string | null
+  protocols?: Prisma.StringNullableListFilter<"Agent">
   manifest?: Prisma.StringNullableFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeFilter<"Agent"> | Date | string
   proxyKeyHash?: Prisma.BytesNullableFilter<"Agent"> | runtime.Bytes | null
@@ -565,6 +573,7 @@ export type AgentWhereUniqueInput = Prisma.AtLeast<{
   egressPolicy?: Prisma.XOR<Prisma.EgressPolicyNullableScalarRelationFilter, Prisma.EgressPolicyWhereInput> | null
   egressCounts?: Prisma.EgressCountListRelationFilter
   engineState?: Prisma.XOR<Prisma.EngineStateNullableScalarRelationFilter, Prisma.EngineStateWhereInput> | null
+  a2aTasks?: Prisma.A2aTaskListRelationFilter
 }, "id" | "agentId" | "gatewayToken" | "modelKeyHash">
 
 export type AgentOrderByWithAggregationInput = {
@@ -598,6 +607,7 @@ export type AgentOrderByWithAggregationInput = {
   templateId?: Prisma.SortOrderInput | Prisma.SortOrder
   localModel?: Prisma.SortOrderInput | Prisma.SortOrder
   forkedFrom?: Prisma.SortOrderInput | Prisma.SortOrder
+  protocols?: Prisma.SortOrder
   manifest?: Prisma.SortOrderInput | Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrderInput | Prisma.SortOrder
@@ -645,6 +655,7 @@ export type AgentScalarWhereWithAggregatesInput = {
   templateId?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   localModel?: Prisma.JsonNullableWithAggregatesFilter<"Agent">
   forkedFrom?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
+  protocols?: Prisma.StringNullableListFilter<"Agent">
   manifest?: Prisma.StringNullableWithAggregatesFilter<"Agent"> | string | null
   taskRunsSince?: Prisma.DateTimeWithAggregatesFilter<"Agent"> | Date | string
   modelKeyHash?: Prisma.BytesNullableWithAggregatesFilter<"Agent"> | runtime.Bytes | null
@@ -684,6 +695,7 @@ export type AgentCreateInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -702,6 +714,7 @@ export type AgentCreateInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateInput = {
@@ -735,6 +748,7 @@ export type AgentUncheckedCreateInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -753,6 +767,7 @@ export type AgentUncheckedCreateInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUpdateInput = {
@@ -786,6 +801,7 @@ export type AgentUpdateInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -804,6 +820,7 @@ export type AgentUpdateInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateInput = {
@@ -837,6 +854,7 @@ export type AgentUncheckedUpdateInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -855,6 +873,7 @@ export type AgentUncheckedUpdateInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateManyInput = {
@@ -888,6 +907,7 @@ export type AgentCreateManyInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -927,6 +947,7 @@ export type AgentUpdateManyMutationInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -966,6 +987,7 @@ export type AgentUncheckedUpdateManyInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1005,6 +1027,7 @@ export type AgentCountOrderByAggregateInput = {
   templateId?: Prisma.SortOrder
   localModel?: Prisma.SortOrder
   forkedFrom?: Prisma.SortOrder
+  protocols?: Prisma.SortOrder
   manifest?: Prisma.SortOrder
   taskRunsSince?: Prisma.SortOrder
   modelKeyHash?: Prisma.SortOrder
@@ -1099,6 +1122,29 @@ export type AgentScalarRelationFilter = {
 export type AgentNullableScalarRelationFilter = {
   is?: Prisma.AgentWhereInput | null
   isNot?: Prisma.AgentWhereInput | null
+}
+
+export type AgentCreateprotocolsInput = {
+  set: string[]
+}
+
+export type AgentUpdateprotocolsInput = {
+  set?: string[]
+  push?: string | string[]
+}
+
+export type AgentCreateNestedOneWithoutA2aTasksInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutA2aTasksInput, Prisma.AgentUncheckedCreateWithoutA2aTasksInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutA2aTasksInput
+  connect?: Prisma.AgentWhereUniqueInput
+}
+
+export type AgentUpdateOneRequiredWithoutA2aTasksNestedInput = {
+  create?: Prisma.XOR<Prisma.AgentCreateWithoutA2aTasksInput, Prisma.AgentUncheckedCreateWithoutA2aTasksInput>
+  connectOrCreate?: Prisma.AgentCreateOrConnectWithoutA2aTasksInput
+  upsert?: Prisma.AgentUpsertWithoutA2aTasksInput
+  connect?: Prisma.AgentWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutA2aTasksInput, Prisma.AgentUpdateWithoutA2aTasksInput>, Prisma.AgentUncheckedUpdateWithoutA2aTasksInput>
 }
 
 export type AgentCreateNestedOneWithoutEngineStateInput = {
@@ -1275,6 +1321,230 @@ export type AgentUpdateOneRequiredWithoutEgressCountsNestedInput = {
   update?: Prisma.XOR<Prisma.XOR<Prisma.AgentUpdateToOneWithWhereWithoutEgressCountsInput, Prisma.AgentUpdateWithoutEgressCountsInput>, Prisma.AgentUncheckedUpdateWithoutEgressCountsInput>
 }
 
+export type AgentCreateWithoutA2aTasksInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+}
+
+export type AgentUncheckedCreateWithoutA2aTasksInput = {
+  id?: string
+  agentId: string
+  workspaceId: string
+  userId: string
+  name: string
+  description?: string | null
+  vibe?: string | null
+  emoji?: string | null
+  userName?: string | null
+  userEmail?: string | null
+  engine: string
+  engineVersion: string
+  gatewayToken: string
+  status: string
+  statusReason?: string | null
+  address?: string | null
+  epoch?: number
+  startOperationId?: string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Date | string
+  updatedAt?: Date | string
+  deletedAt?: Date | string | null
+  purgedAt?: Date | string | null
+  syncedAt?: Date | string | null
+  fileManifest?: string | null
+  templateId?: string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
+  manifest?: string | null
+  taskRunsSince?: Date | string
+  modelKeyHash?: runtime.Bytes | null
+  proxyKeyHash?: runtime.Bytes | null
+  modelPausedAt?: Date | string | null
+  modelPausedBy?: string | null
+  channels?: Prisma.AgentChannelUncheckedCreateNestedManyWithoutAgentInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedCreateNestedManyWithoutAgentInput
+  routes?: Prisma.AgentRouteUncheckedCreateNestedManyWithoutAgentInput
+  secrets?: Prisma.AgentSecretUncheckedCreateNestedManyWithoutAgentInput
+  skills?: Prisma.AgentSkillUncheckedCreateNestedManyWithoutAgentInput
+  domains?: Prisma.DomainUncheckedCreateNestedManyWithoutAgentInput
+  snapshots?: Prisma.SnapshotUncheckedCreateNestedManyWithoutAgentInput
+  usage?: Prisma.AgentUsageUncheckedCreateNestedOneWithoutAgentInput
+  budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
+  egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+}
+
+export type AgentCreateOrConnectWithoutA2aTasksInput = {
+  where: Prisma.AgentWhereUniqueInput
+  create: Prisma.XOR<Prisma.AgentCreateWithoutA2aTasksInput, Prisma.AgentUncheckedCreateWithoutA2aTasksInput>
+}
+
+export type AgentUpsertWithoutA2aTasksInput = {
+  update: Prisma.XOR<Prisma.AgentUpdateWithoutA2aTasksInput, Prisma.AgentUncheckedUpdateWithoutA2aTasksInput>
+  create: Prisma.XOR<Prisma.AgentCreateWithoutA2aTasksInput, Prisma.AgentUncheckedCreateWithoutA2aTasksInput>
+  where?: Prisma.AgentWhereInput
+}
+
+export type AgentUpdateToOneWithWhereWithoutA2aTasksInput = {
+  where?: Prisma.AgentWhereInput
+  data: Prisma.XOR<Prisma.AgentUpdateWithoutA2aTasksInput, Prisma.AgentUncheckedUpdateWithoutA2aTasksInput>
+}
+
+export type AgentUpdateWithoutA2aTasksInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+}
+
+export type AgentUncheckedUpdateWithoutA2aTasksInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  agentId?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  userId?: Prisma.StringFieldUpdateOperationsInput | string
+  name?: Prisma.StringFieldUpdateOperationsInput | string
+  description?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  vibe?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  emoji?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userName?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  userEmail?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  engine?: Prisma.StringFieldUpdateOperationsInput | string
+  engineVersion?: Prisma.StringFieldUpdateOperationsInput | string
+  gatewayToken?: Prisma.StringFieldUpdateOperationsInput | string
+  status?: Prisma.StringFieldUpdateOperationsInput | string
+  statusReason?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  address?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  epoch?: Prisma.IntFieldUpdateOperationsInput | number
+  startOperationId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  appliedSecretVersions?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  skillProblems?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  scripts?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  updatedAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  deletedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  purgedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  syncedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  fileManifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
+  manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  proxyKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
+  modelPausedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  modelPausedBy?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  channels?: Prisma.AgentChannelUncheckedUpdateManyWithoutAgentNestedInput
+  notedTaskRuns?: Prisma.NotedTaskRunUncheckedUpdateManyWithoutAgentNestedInput
+  routes?: Prisma.AgentRouteUncheckedUpdateManyWithoutAgentNestedInput
+  secrets?: Prisma.AgentSecretUncheckedUpdateManyWithoutAgentNestedInput
+  skills?: Prisma.AgentSkillUncheckedUpdateManyWithoutAgentNestedInput
+  domains?: Prisma.DomainUncheckedUpdateManyWithoutAgentNestedInput
+  snapshots?: Prisma.SnapshotUncheckedUpdateManyWithoutAgentNestedInput
+  usage?: Prisma.AgentUsageUncheckedUpdateOneWithoutAgentNestedInput
+  budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
+  egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
+  egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+}
+
 export type AgentCreateWithoutEngineStateInput = {
   id?: string
   agentId: string
@@ -1306,6 +1576,7 @@ export type AgentCreateWithoutEngineStateInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1323,6 +1594,7 @@ export type AgentCreateWithoutEngineStateInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutEngineStateInput = {
@@ -1356,6 +1628,7 @@ export type AgentUncheckedCreateWithoutEngineStateInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1373,6 +1646,7 @@ export type AgentUncheckedCreateWithoutEngineStateInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutEngineStateInput = {
@@ -1422,6 +1696,7 @@ export type AgentUpdateWithoutEngineStateInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1439,6 +1714,7 @@ export type AgentUpdateWithoutEngineStateInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutEngineStateInput = {
@@ -1472,6 +1748,7 @@ export type AgentUncheckedUpdateWithoutEngineStateInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1489,6 +1766,7 @@ export type AgentUncheckedUpdateWithoutEngineStateInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutUsageInput = {
@@ -1522,6 +1800,7 @@ export type AgentCreateWithoutUsageInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1539,6 +1818,7 @@ export type AgentCreateWithoutUsageInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutUsageInput = {
@@ -1572,6 +1852,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1589,6 +1870,7 @@ export type AgentUncheckedCreateWithoutUsageInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutUsageInput = {
@@ -1638,6 +1920,7 @@ export type AgentUpdateWithoutUsageInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1655,6 +1938,7 @@ export type AgentUpdateWithoutUsageInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutUsageInput = {
@@ -1688,6 +1972,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1705,6 +1990,7 @@ export type AgentUncheckedUpdateWithoutUsageInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSecretsInput = {
@@ -1738,6 +2024,7 @@ export type AgentCreateWithoutSecretsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1755,6 +2042,7 @@ export type AgentCreateWithoutSecretsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSecretsInput = {
@@ -1788,6 +2076,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1805,6 +2094,7 @@ export type AgentUncheckedCreateWithoutSecretsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSecretsInput = {
@@ -1854,6 +2144,7 @@ export type AgentUpdateWithoutSecretsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1871,6 +2162,7 @@ export type AgentUpdateWithoutSecretsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSecretsInput = {
@@ -1904,6 +2196,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -1921,6 +2214,7 @@ export type AgentUncheckedUpdateWithoutSecretsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutChannelsInput = {
@@ -1954,6 +2248,7 @@ export type AgentCreateWithoutChannelsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -1971,6 +2266,7 @@ export type AgentCreateWithoutChannelsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutChannelsInput = {
@@ -2004,6 +2300,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2021,6 +2318,7 @@ export type AgentUncheckedCreateWithoutChannelsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutChannelsInput = {
@@ -2070,6 +2368,7 @@ export type AgentUpdateWithoutChannelsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2087,6 +2386,7 @@ export type AgentUpdateWithoutChannelsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutChannelsInput = {
@@ -2120,6 +2420,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2137,6 +2438,7 @@ export type AgentUncheckedUpdateWithoutChannelsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutNotedTaskRunsInput = {
@@ -2170,6 +2472,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2187,6 +2490,7 @@ export type AgentCreateWithoutNotedTaskRunsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
@@ -2220,6 +2524,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2237,6 +2542,7 @@ export type AgentUncheckedCreateWithoutNotedTaskRunsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutNotedTaskRunsInput = {
@@ -2286,6 +2592,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2303,6 +2610,7 @@ export type AgentUpdateWithoutNotedTaskRunsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
@@ -2336,6 +2644,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2353,6 +2662,7 @@ export type AgentUncheckedUpdateWithoutNotedTaskRunsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSnapshotsInput = {
@@ -2386,6 +2696,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2403,6 +2714,7 @@ export type AgentCreateWithoutSnapshotsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSnapshotsInput = {
@@ -2436,6 +2748,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2453,6 +2766,7 @@ export type AgentUncheckedCreateWithoutSnapshotsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSnapshotsInput = {
@@ -2502,6 +2816,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2519,6 +2834,7 @@ export type AgentUpdateWithoutSnapshotsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSnapshotsInput = {
@@ -2552,6 +2868,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2569,6 +2886,7 @@ export type AgentUncheckedUpdateWithoutSnapshotsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutSkillsInput = {
@@ -2602,6 +2920,7 @@ export type AgentCreateWithoutSkillsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2619,6 +2938,7 @@ export type AgentCreateWithoutSkillsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutSkillsInput = {
@@ -2652,6 +2972,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2669,6 +2990,7 @@ export type AgentUncheckedCreateWithoutSkillsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutSkillsInput = {
@@ -2718,6 +3040,7 @@ export type AgentUpdateWithoutSkillsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2735,6 +3058,7 @@ export type AgentUpdateWithoutSkillsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutSkillsInput = {
@@ -2768,6 +3092,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2785,6 +3110,7 @@ export type AgentUncheckedUpdateWithoutSkillsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutDomainsInput = {
@@ -2818,6 +3144,7 @@ export type AgentCreateWithoutDomainsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2835,6 +3162,7 @@ export type AgentCreateWithoutDomainsInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutDomainsInput = {
@@ -2868,6 +3196,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -2885,6 +3214,7 @@ export type AgentUncheckedCreateWithoutDomainsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutDomainsInput = {
@@ -2934,6 +3264,7 @@ export type AgentUpdateWithoutDomainsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -2951,6 +3282,7 @@ export type AgentUpdateWithoutDomainsInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutDomainsInput = {
@@ -2984,6 +3316,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3001,6 +3334,7 @@ export type AgentUncheckedUpdateWithoutDomainsInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutRoutesInput = {
@@ -3034,6 +3368,7 @@ export type AgentCreateWithoutRoutesInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3051,6 +3386,7 @@ export type AgentCreateWithoutRoutesInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutRoutesInput = {
@@ -3084,6 +3420,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3101,6 +3438,7 @@ export type AgentUncheckedCreateWithoutRoutesInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutRoutesInput = {
@@ -3150,6 +3488,7 @@ export type AgentUpdateWithoutRoutesInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3167,6 +3506,7 @@ export type AgentUpdateWithoutRoutesInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutRoutesInput = {
@@ -3200,6 +3540,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3217,6 +3558,7 @@ export type AgentUncheckedUpdateWithoutRoutesInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutBudgetInput = {
@@ -3250,6 +3592,7 @@ export type AgentCreateWithoutBudgetInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3267,6 +3610,7 @@ export type AgentCreateWithoutBudgetInput = {
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutBudgetInput = {
@@ -3300,6 +3644,7 @@ export type AgentUncheckedCreateWithoutBudgetInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3317,6 +3662,7 @@ export type AgentUncheckedCreateWithoutBudgetInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutBudgetInput = {
@@ -3366,6 +3712,7 @@ export type AgentUpdateWithoutBudgetInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3383,6 +3730,7 @@ export type AgentUpdateWithoutBudgetInput = {
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutBudgetInput = {
@@ -3416,6 +3764,7 @@ export type AgentUncheckedUpdateWithoutBudgetInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3433,6 +3782,7 @@ export type AgentUncheckedUpdateWithoutBudgetInput = {
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutEgressPolicyInput = {
@@ -3466,6 +3816,7 @@ export type AgentCreateWithoutEgressPolicyInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3483,6 +3834,7 @@ export type AgentCreateWithoutEgressPolicyInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutEgressPolicyInput = {
@@ -3516,6 +3868,7 @@ export type AgentUncheckedCreateWithoutEgressPolicyInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3533,6 +3886,7 @@ export type AgentUncheckedCreateWithoutEgressPolicyInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressCounts?: Prisma.EgressCountUncheckedCreateNestedManyWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutEgressPolicyInput = {
@@ -3582,6 +3936,7 @@ export type AgentUpdateWithoutEgressPolicyInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3599,6 +3954,7 @@ export type AgentUpdateWithoutEgressPolicyInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
@@ -3632,6 +3988,7 @@ export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3649,6 +4006,7 @@ export type AgentUncheckedUpdateWithoutEgressPolicyInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressCounts?: Prisma.EgressCountUncheckedUpdateManyWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentCreateWithoutEgressCountsInput = {
@@ -3682,6 +4040,7 @@ export type AgentCreateWithoutEgressCountsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3699,6 +4058,7 @@ export type AgentCreateWithoutEgressCountsInput = {
   budget?: Prisma.ModelBudgetCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyCreateNestedOneWithoutAgentInput
   engineState?: Prisma.EngineStateCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskCreateNestedManyWithoutAgentInput
 }
 
 export type AgentUncheckedCreateWithoutEgressCountsInput = {
@@ -3732,6 +4092,7 @@ export type AgentUncheckedCreateWithoutEgressCountsInput = {
   templateId?: string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: string | null
+  protocols?: Prisma.AgentCreateprotocolsInput | string[]
   manifest?: string | null
   taskRunsSince?: Date | string
   modelKeyHash?: runtime.Bytes | null
@@ -3749,6 +4110,7 @@ export type AgentUncheckedCreateWithoutEgressCountsInput = {
   budget?: Prisma.ModelBudgetUncheckedCreateNestedOneWithoutAgentInput
   egressPolicy?: Prisma.EgressPolicyUncheckedCreateNestedOneWithoutAgentInput
   engineState?: Prisma.EngineStateUncheckedCreateNestedOneWithoutAgentInput
+  a2aTasks?: Prisma.A2aTaskUncheckedCreateNestedManyWithoutAgentInput
 }
 
 export type AgentCreateOrConnectWithoutEgressCountsInput = {
@@ -3798,6 +4160,7 @@ export type AgentUpdateWithoutEgressCountsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3815,6 +4178,7 @@ export type AgentUpdateWithoutEgressCountsInput = {
   budget?: Prisma.ModelBudgetUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUpdateOneWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUpdateManyWithoutAgentNestedInput
 }
 
 export type AgentUncheckedUpdateWithoutEgressCountsInput = {
@@ -3848,6 +4212,7 @@ export type AgentUncheckedUpdateWithoutEgressCountsInput = {
   templateId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   localModel?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
   forkedFrom?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  protocols?: Prisma.AgentUpdateprotocolsInput | string[]
   manifest?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   taskRunsSince?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   modelKeyHash?: Prisma.NullableBytesFieldUpdateOperationsInput | runtime.Bytes | null
@@ -3865,6 +4230,7 @@ export type AgentUncheckedUpdateWithoutEgressCountsInput = {
   budget?: Prisma.ModelBudgetUncheckedUpdateOneWithoutAgentNestedInput
   egressPolicy?: Prisma.EgressPolicyUncheckedUpdateOneWithoutAgentNestedInput
   engineState?: Prisma.EngineStateUncheckedUpdateOneWithoutAgentNestedInput
+  a2aTasks?: Prisma.A2aTaskUncheckedUpdateManyWithoutAgentNestedInput
 }
 
 
@@ -3881,6 +4247,7 @@ export type AgentCountOutputType = {
   domains: number
   snapshots: number
   egressCounts: number
+  a2aTasks: number
 }
 
 export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
@@ -3892,6 +4259,7 @@ export type AgentCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.
   domains?: boolean | AgentCountOutputTypeCountDomainsArgs
   snapshots?: boolean | AgentCountOutputTypeCountSnapshotsArgs
   egressCounts?: boolean | AgentCountOutputTypeCountEgressCountsArgs
+  a2aTasks?: boolean | AgentCountOutputTypeCountA2aTasksArgs
 }
 
 /**
@@ -3960,6 +4328,13 @@ export type AgentCountOutputTypeCountEgressCountsArgs<ExtArgs extends runtime.Ty
   where?: Prisma.EgressCountWhereInput
 }
 
+/**
+ * AgentCountOutputType without action
+ */
+export type AgentCountOutputTypeCountA2aTasksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.A2aTaskWhereInput
+}
+
 
 export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -3992,6 +4367,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   templateId?: boolean
   localModel?: boolean
   forkedFrom?: boolean
+  protocols?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -4010,6 +4386,7 @@ export type AgentSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = 
   egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
   egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
   engineState?: boolean | Prisma.Agent$engineStateArgs<ExtArgs>
+  a2aTasks?: boolean | Prisma.Agent$a2aTasksArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["agent"]>
 
@@ -4044,6 +4421,7 @@ export type AgentSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   templateId?: boolean
   localModel?: boolean
   forkedFrom?: boolean
+  protocols?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -4083,6 +4461,7 @@ export type AgentSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensi
   templateId?: boolean
   localModel?: boolean
   forkedFrom?: boolean
+  protocols?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -4122,6 +4501,7 @@ export type AgentSelectScalar = {
   templateId?: boolean
   localModel?: boolean
   forkedFrom?: boolean
+  protocols?: boolean
   manifest?: boolean
   taskRunsSince?: boolean
   modelKeyHash?: boolean
@@ -4130,7 +4510,7 @@ export type AgentSelectScalar = {
   modelPausedBy?: boolean
 }
 
-export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "forkedFrom" | "manifest" | "taskRunsSince" | "modelKeyHash" | "proxyKeyHash" | "modelPausedAt" | "modelPausedBy", ExtArgs["result"]["agent"]>
+export type AgentOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "agentId" | "workspaceId" | "userId" | "name" | "description" | "vibe" | "emoji" | "userName" | "userEmail" | "engine" | "engineVersion" | "gatewayToken" | "status" | "statusReason" | "address" | "epoch" | "startOperationId" | "appliedSecretVersions" | "skillProblems" | "scripts" | "createdAt" | "updatedAt" | "deletedAt" | "purgedAt" | "syncedAt" | "fileManifest" | "templateId" | "localModel" | "forkedFrom" | "protocols" | "manifest" | "taskRunsSince" | "modelKeyHash" | "proxyKeyHash" | "modelPausedAt" | "modelPausedBy", ExtArgs["result"]["agent"]>
 export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   channels?: boolean | Prisma.Agent$channelsArgs<ExtArgs>
   notedTaskRuns?: boolean | Prisma.Agent$notedTaskRunsArgs<ExtArgs>
@@ -4144,6 +4524,7 @@ export type AgentInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   egressPolicy?: boolean | Prisma.Agent$egressPolicyArgs<ExtArgs>
   egressCounts?: boolean | Prisma.Agent$egressCountsArgs<ExtArgs>
   engineState?: boolean | Prisma.Agent$engineStateArgs<ExtArgs>
+  a2aTasks?: boolean | Prisma.Agent$a2aTasksArgs<ExtArgs>
   _count?: boolean | Prisma.AgentCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type AgentIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {}
@@ -4164,6 +4545,7 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
     egressPolicy: Prisma.$EgressPolicyPayload<ExtArgs> | null
     egressCounts: Prisma.$EgressCountPayload<ExtArgs>[]
     engineState: Prisma.$EngineStatePayload<ExtArgs> | null
+    a2aTasks: Prisma.$A2aTaskPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
@@ -4263,6 +4645,11 @@ export type $AgentPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs 
      * Refers to Agent, without a foreign key.
      */
     forkedFrom: string | null
+    /**
+     * Protocols in which other agents may talk to it on its own host, of a2a and mcp.
+     * CHECK ((protocols <@ ARRAY['a2a'::text, 'mcp'::text]))
+     */
+    protocols: string[]
     /**
      * The parts of manifests that were applied to it, as JSON. The next manifest is applied where it differs.
      */
@@ -4693,6 +5080,7 @@ export interface Prisma__AgentClient<T, Null = never, ExtArgs extends runtime.Ty
   egressPolicy<T extends Prisma.Agent$egressPolicyArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressPolicyArgs<ExtArgs>>): Prisma.Prisma__EgressPolicyClient<runtime.Types.Result.GetResult<Prisma.$EgressPolicyPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
   egressCounts<T extends Prisma.Agent$egressCountsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$egressCountsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$EgressCountPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   engineState<T extends Prisma.Agent$engineStateArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$engineStateArgs<ExtArgs>>): Prisma.Prisma__EngineStateClient<runtime.Types.Result.GetResult<Prisma.$EngineStatePayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | null, null, ExtArgs, GlobalOmitOptions>
+  a2aTasks<T extends Prisma.Agent$a2aTasksArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Agent$a2aTasksArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$A2aTaskPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -4752,6 +5140,7 @@ export interface AgentFieldRefs {
   readonly templateId: Prisma.FieldRef<"Agent", 'String'>
   readonly localModel: Prisma.FieldRef<"Agent", 'Json'>
   readonly forkedFrom: Prisma.FieldRef<"Agent", 'String'>
+  readonly protocols: Prisma.FieldRef<"Agent", 'String[]'>
   readonly manifest: Prisma.FieldRef<"Agent", 'String'>
   readonly taskRunsSince: Prisma.FieldRef<"Agent", 'DateTime'>
   readonly modelKeyHash: Prisma.FieldRef<"Agent", 'Bytes'>
@@ -5416,6 +5805,30 @@ export type Agent$engineStateArgs<ExtArgs extends runtime.Types.Extensions.Inter
    */
   include?: Prisma.EngineStateInclude<ExtArgs> | null
   where?: Prisma.EngineStateWhereInput
+}
+
+/**
+ * Agent.a2aTasks
+ */
+export type Agent$a2aTasksArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the A2aTask
+   */
+  select?: Prisma.A2aTaskSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the A2aTask
+   */
+  omit?: Prisma.A2aTaskOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.A2aTaskInclude<ExtArgs> | null
+  where?: Prisma.A2aTaskWhereInput
+  orderBy?: Prisma.A2aTaskOrderByWithRelationInput | Prisma.A2aTaskOrderByWithRelationInput[]
+  cursor?: Prisma.A2aTaskWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.A2aTaskScalarFieldEnum | Prisma.A2aTaskScalarFieldEnum[]
 }
 
 /**
