@@ -35,12 +35,15 @@ export interface QueueBackend {
 /** Rows hold the retry policy, so a job is attempted once and then deleted. */
 const JOB_OPTIONS = { attempts: 1, removeOnComplete: true, removeOnFail: true }
 
-/** With BullMQ's defaults, it takes a minute to detect a dead worker, and 15 s to recover after an outage. */
+/**
+ * With BullMQ's defaults, it takes 15 s to recover after an outage. Leases in the rows detect a dead worker; the check
+ * for stalled jobs only removes its jobs, and each check costs an idle worker a query per queue.
+ */
 const WORKER_OPTIONS = {
   lockDuration: 2000,
-  stalledInterval: 1000,
+  stalledInterval: 5000,
   maxStalledCount: 1_000_000,
-  drainDelay: 1,
+  drainDelay: 5,
   runRetryDelay: 500,
 }
 

@@ -13,6 +13,8 @@ const PAUSE_MS = 60_000
 /** Compares the pool with BERTH_POOL once, or does nothing if another process does. */
 export async function fillPool(services: AgentWorkerServices): Promise<void> {
   const { pool, prisma, config } = services
+  // The lock opens a connection, each second.
+  if (config.BERTH_POOL === 0 && (await readSpares.run(pool)).rows.length === 0) return
   await withAdvisoryLock(pool, 'pool', async () => {
     const settings = spareSettings(services)
     const engineVersion = config.BERTH_ENGINE_VERSIONS[0]
