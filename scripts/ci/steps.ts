@@ -12,6 +12,11 @@ const ONE = 'node --test --test-concurrency=1'
 const WITHOUT_PARTS =
   'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|oidc|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
 
+/** Tests of agents that start engines of their own, most of which take 13 CPU-seconds; the others share one agent. */
+const OWN_ENGINES =
+  'backup|channels|config|engine-failures|fork|late-engine|lifecycle|live-secrets|models|pool'
+const OPENCLAW = `node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2 ${CONTRACT}`
+
 /** The README's test command, before everything else. */
 export const FIRST: Step[] = [
   {
@@ -22,7 +27,13 @@ export const FIRST: Step[] = [
 
 export const ALWAYS: Step[][] = [
   [{ name: 'processes', run: 'npm run test:processes' }],
-  [{ name: 'agents on openclaw', run: 'npm run test:openclaw', needs: ['engines', 'servers'] }],
+  [
+    {
+      name: 'an agent on openclaw',
+      run: `${OPENCLAW} test/contract/openclaw/!(${OWN_ENGINES}).test.ts`,
+      needs: ['engines', 'servers'],
+    },
+  ],
   [{ name: 'storage', run: 'npm run test:storage', needs: ['kubo', 'servers'] }],
   [{ name: 'dashboard', run: 'npm run test:dashboard', needs: ['browser', 'engines'] }],
   [
@@ -120,7 +131,6 @@ export const IN_TURN: Record<Turn, Step[]> = {
       needs: [...DOCKER_TOOLS, 'kubernetes'],
       containers: ['berth-k8s-0', 'docker'],
     },
-    { name: 'agentd on the real engine', run: 'npm run test:engine', needs: ['engines'] },
     {
       name: 'clients of others',
       run: `${ONE} 'test/clients/*.test.ts'`,
@@ -147,6 +157,14 @@ export const IN_TURN: Record<Turn, Step[]> = {
       containers: ['docker'],
       show: 24,
     },
+  ],
+  engine: [
+    {
+      name: 'agents on engines of their own',
+      run: `${OPENCLAW} test/contract/openclaw/@(${OWN_ENGINES}).test.ts`,
+      needs: ['engines', 'servers'],
+    },
+    { name: 'agentd on the real engine', run: 'npm run test:engine', needs: ['engines'] },
   ],
 }
 

@@ -18,7 +18,11 @@ const apt = (packages: string) =>
 
 export const TOOLS: Record<string, Tool> = {
   servers: { run: 'scripts/ci/servers.sh', lane: 'packages' },
-  browser: { run: `command -v chromium || { ${apt('chromium')}; }`, lane: 'packages' },
+  browser: {
+    // Ubuntu has no such package, and its runners have a browser.
+    run: `command -v chromium-headless-shell || { ${apt('chromium-headless-shell')}; } || command -v chromium`,
+    lane: 'packages',
+  },
   btrfs: { run: `command -v mkfs.btrfs || { ${apt('btrfs-progs')}; }`, lane: 'packages' },
   docker: { run: 'scripts/ci/docker.sh', lane: 'packages' },
   engines: { run: 'scripts/ci/engines.sh', variable: 'BERTH_ENGINES_DIR', lane: 'packages' },

@@ -1,7 +1,7 @@
 /** Chooses the suites that a run of CI takes in addition to the embedded ones. The turn that has not passed for longest comes first. */
 
-/** In the order of CI_TURN=1 to 4. */
-export const TURNS = ['real', 'stack', 'chart', 'cluster'] as const
+/** In the order of CI_TURN=1 to 5. */
+export const TURNS = ['real', 'stack', 'chart', 'cluster', 'engine'] as const
 export type Turn = (typeof TURNS)[number]
 
 /** A change to these files, or to anything below these folders, makes their turn run at once. */
@@ -10,6 +10,7 @@ const PATHS: Record<Turn, string[]> = {
   stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],
   chart: ['deploy/chart', 'test/torture'],
   cluster: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],
+  engine: ['src/openclaw', 'agentd'],
 }
 
 /** When a turn last passed on this machine, as ISO time, and at which commit. */

@@ -9,7 +9,15 @@ import { createInterface } from 'node:readline'
 import { WebSocket } from 'ws'
 import { until } from './processes.ts'
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
+/** The headless shell comes first: it has no windows to draw, which take half of the processor time. */
+const NAMES = [
+  'chromium-headless-shell',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+  'chrome',
+]
 const START_MS = 60_000
 const SHOWN_MS = 60_000
 

@@ -7,10 +7,14 @@ export const passedProofs = (records: TestRecord[]): Set<string> =>
   new Set(
     records
       .filter(({ status, type }) => status === 'passed' && type === 'test')
-      .map(({ file, names }) =>
-        [relative('test/contract', file).replace(/\.test\.ts$/, ''), ...names].join(' > '),
-      ),
+      .map(({ file, names }) => [nameOf(file), ...names].join(' > ')),
   )
+
+/** The test files of records, named as in `Row`. */
+export const filesOf = (records: TestRecord[]): Set<string> =>
+  new Set(records.flatMap(({ file }) => file && nameOf(file)))
+
+const nameOf = (file: string) => relative('test/contract', file).replace(/\.test\.ts$/, '')
 
 const EXPRESSION = /\$\{(?:[^{}`]|\{[^{}]*\}|`[^`]*`)*\}/
 const TEMPLATE = RegExp(`\`(?:${EXPRESSION.source}|\\$(?!\\{)|[^\`\\\\$]|\\\\.)*\``)

@@ -104,6 +104,12 @@ describe('contract rows', () => {
       'T: z: not proven by a > c; a > d',
     ])
   })
+  it('proofs in files that did not run wait for their turn', () => {
+    const rows: [string, ...string[]][] = [['x', 'ran > b', 'other > c']]
+    assert.deepEqual(flawsOf([{ title: 'T', rows }], new Set(), new Set(['ran'])), [
+      'T: x: not proven by ran > b',
+    ])
+  })
   it('each contract row has proofs, and each proof is a test that its file declares', async () => {
     const declared = new Set<string>()
     for (const proof of new Set(sections.flatMap(({ rows }) => rows.flatMap(([, ...proofs]) => proofs)))) {

@@ -1,12 +1,12 @@
 /**
  * Writes `docs/contract.md` if the records of one or more runs, made by `scripts/ci/reporter.ts`, prove every row of
- * the contract. With `--check` it writes nothing, and fails if the page is out of date: `node
- * test/contract/report/write.ts [--check] <records.jsonl>…`
+ * the contract. With `--check` it writes nothing, ignores files that did not run, and fails if the page is out of date:
+ * `node test/contract/report/write.ts [--check] <records.jsonl>…`
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { flawsOf, renderPage } from './page.ts'
-import { passedProofs } from './proofs.ts'
+import { filesOf, passedProofs } from './proofs.ts'
 import { sections } from './rows.ts'
 
 const PAGE = new URL('../../../docs/contract.md', import.meta.url)
@@ -15,7 +15,8 @@ const { values, positionals } = parseArgs({
   options: { check: { type: 'boolean', default: false } },
 })
 const lines = (await Promise.all(positionals.map((path) => readFile(path, 'utf8')))).join('').split('\n')
-const flaws = flawsOf(sections, passedProofs(lines.filter(Boolean).map((line) => JSON.parse(line))))
+const records = lines.filter(Boolean).map((line) => JSON.parse(line))
+const flaws = flawsOf(sections, passedProofs(records), values.check ? filesOf(records) : undefined)
 if (values.check && (await readFile(PAGE, 'utf8')) !== renderPage(sections))
   flaws.push('docs/contract.md is out of date: run `npm run docs:contract`')
 for (const flaw of flaws) console.error(`✖ contract ${flaw}`)

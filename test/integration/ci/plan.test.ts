@@ -18,6 +18,7 @@ describe('the turn of a run', () => {
     stack: { at: '2026-11-01', commit: '' },
     chart: { at: '2026-11-02', commit: '' },
     cluster: { at: '2026-11-04', commit: '' },
+    engine: { at: '2026-11-05', commit: '' },
   }
   const turnsOf = (wanted: string | undefined, known: Passes, more: Partial<typeof head> = {}) =>
     chooseTurns(wanted, known, { ...head, ...more }).turns
@@ -28,8 +29,8 @@ describe('the turn of a run', () => {
     assert.deepEqual(turnsOf(undefined, others), ['chart'])
   })
   it('the turn of a run on a new machine is derived from the commit', () => {
-    assert.deepEqual(turnsOf(undefined, {}), ['chart'])
-    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000b' }), ['cluster'])
+    assert.deepEqual(turnsOf(undefined, {}), ['real'])
+    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000b' }), ['stack'])
   })
   it('the turn of a run is the one whose code has changed', () => {
     assert.deepEqual(turnsOf(undefined, passes, { changed: ['deploy/chart/values.yaml'] }), ['chart'])
@@ -38,9 +39,9 @@ describe('the turn of a run', () => {
   })
   it('the turn of a run can be chosen, and a new version runs all turns', () => {
     assert.deepEqual(turnsOf('4', passes), ['cluster'])
-    assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster'])
-    assert.equal(turnsOf(undefined, passes, { versionChanged: true }).length, 4)
-    assert.throws(() => turnsOf('5', passes), /CI_TURN is all or a number from 1 to 4, not 5/)
+    assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster', 'engine'])
+    assert.equal(turnsOf(undefined, passes, { versionChanged: true }).length, 5)
+    assert.throws(() => turnsOf('6', passes), /CI_TURN is all or a number from 1 to 5, not 6/)
   })
 })
 
