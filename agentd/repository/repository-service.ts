@@ -1,6 +1,13 @@
 import { AgentdError, isErrno } from '../agentd-errors.ts'
 import type { DiskWatch } from '../disk.ts'
-import type { Agent, Call, Route, RouteResponse, Service } from '../server.ts'
+import {
+  type Agent,
+  type Call,
+  queryNumber,
+  type Route,
+  type RouteResponse,
+  type Service,
+} from '../server.ts'
 import { Committer } from './commit.ts'
 import { readExtras, writeExtras } from './extras.ts'
 import { Git, GitError } from './git.ts'
@@ -170,11 +177,12 @@ export class RepositoryService implements Service {
     return { body: await this.#change(() => writeExtras(this.#repository, extras)) }
   }
 
-  async #import({ req, signal }: Call): Promise<RouteResponse> {
+  async #import({ req, url, signal }: Call): Promise<RouteResponse> {
     const { git } = this.#repository
+    const bytes = queryNumber(url, 'bytes', Number.MAX_SAFE_INTEGER)
     await this.#change(() => openRepository(this.#repository))
     // Other calls need not wait for the import: it changes nothing that they use.
-    return { body: await this.#imports.run(() => importCommit(git, req, signal)) }
+    return { body: await this.#imports.run(() => importCommit(git, req, { bytes, signal })) }
   }
 }
 

@@ -31,6 +31,8 @@ const UNDER_WAY = [
 ]
 const IMPORT_REF = 'refs/berth/import'
 const IMPORT_MS = 900_000
+/** A workspace of at most this size is imported uncompressed: it takes as much again of the agent's disk. */
+const UNCOMPRESSED_BYTES = 268_435_456
 
 /**
  * Resets the working tree to `commit` and points HEAD's branch to it; call it with the mutex. Commits the previous
@@ -101,12 +103,26 @@ async function beginHistoryAt(git: Git, commit: string): Promise<void> {
 
 /**
  * Makes one commit from a git-fast-import stream, on {@link IMPORT_REF}; the working tree stays unchanged.
+ * @param options.bytes the size of its files.
  * @throws AgentdError bad_request for a stream that makes no such commit, or contains paths that git would not check
  *   out.
  */
-export async function importCommit(git: Git, body: IncomingMessage, signal: AbortSignal): Promise<Imported> {
+export async function importCommit(
+  git: Git,
+  body: IncomingMessage,
+  { bytes, signal }: { bytes: number; signal: AbortSignal },
+): Promise<Imported> {
   await git.run(['update-ref', '-d', IMPORT_REF])
-  const child = git.spawn(['fast-import', '--quiet', '--force'])
+  // Compressing takes most of the time; deltas between files that follow each other save little.
+  const level = bytes <= UNCOMPRESSED_BYTES ? 0 : 1
+  const child = git.spawn([
+    '-c',
+    `core.compression=${level}`,
+    'fast-import',
+    '--depth=0',
+    '--quiet',
+    '--force',
+  ])
   const ended = endOf(child)
   const kill = () => killGit(child)
   const timer = setTimeout(kill, IMPORT_MS)

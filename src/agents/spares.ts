@@ -6,6 +6,7 @@ import type { Plan } from '../db/statements/plan.ts'
 import { POOL_WORKSPACE, takeSpare } from '../db/statements/pool.ts'
 import { ApiError } from '../errors.ts'
 import { newAgentId } from '../lib/agent-id.ts'
+import type { InputOf } from '../operations/catalog.ts'
 import { enqueue } from '../operations/enqueue.ts'
 import { type Agent, newGatewayToken } from './agent.ts'
 import { deleteAgent } from './lifecycle/change.ts'
@@ -42,6 +43,12 @@ export async function adoptSpare(
     settings: spare.settings ?? undefined,
   }
 }
+
+/** What the operation that starts its new agent must know of a spare. */
+export const inputOf = (spare: Spare | undefined): InputOf<'agent.provision'> => ({
+  spare: spare?.seed,
+  spareSettings: spare?.settings,
+})
 
 /** Adds a spare to the pool, and enqueues its start. @param settings what it is started with, as a text. */
 export async function addSpare(

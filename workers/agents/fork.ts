@@ -18,7 +18,7 @@ const CONFIG_BYTES = 2_097_152
 const STALL_MS = 60_000
 /** A longer wait frees the worker's slot: the parent's operation may need it. */
 const WAIT_MS = 3000
-const POLL_MS = 200
+const POLL_MS = { first: 20, most: 200 }
 const RETRY_MS = 1000
 
 const ownConfig = z.object({ config: z.record(z.string(), z.unknown()) })
@@ -61,6 +61,7 @@ export async function awaitParent(
   const { prisma, encryption } = services
   if (agent.forkedFrom === null) return undefined
   const deadline = performance.now() + WAIT_MS
+  let pauseMs = POLL_MS.first
   for (;;) {
     const row = await prisma.engineState.findUnique({
       where: { agentId: agent.id },
@@ -75,7 +76,8 @@ export async function awaitParent(
         // The other operation ends.
         unbounded: true,
       })
-    await delay(POLL_MS, undefined, { signal: run.signal })
+    await delay(pauseMs, undefined, { signal: run.signal })
+    pauseMs = Math.min(2 * pauseMs, POLL_MS.most)
   }
 }
 

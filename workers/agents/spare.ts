@@ -31,7 +31,7 @@ export function spareSettings({ config, runtime }: Pick<AgentWorkerServices, 'co
 /**
  * Finds the agentd of the spare that a new agent has taken over: its sandbox needs no look if the spare was started
  * with today's settings and its gateway is ready.
- * @returns undefined for an agent that was no spare, and for a spare whose sandbox has to be compared or started.
+ * @returns undefined for an agent that was not a spare, and for a spare whose sandbox has to be compared or started.
  */
 export async function reachSpare(
   services: AgentWorkerServices,

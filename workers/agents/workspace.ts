@@ -43,12 +43,11 @@ export async function prepareWorkspace(
   await run.report('workspace')
   const { agentd, prisma } = services
   const snapshot = await latestSnapshot(prisma, agent)
-  // An agent that begins has nothing to keep, whatever an interrupted attempt has left.
-  const isFirst = !snapshot && !wasUp(agent)
-  const head = isFirst ? null : (await readRepository({ agentd, target }, run.signal)).head
-  // `restore` first sets the time of the last sync to null, so a history without one means that a restore was cut
-  // short.
-  const isLost = snapshot !== undefined && (head === null || agent.lastSync === null)
+  // A new agent has nothing to keep, whatever an interrupted attempt has left. `restore` first sets the time of the last
+  // sync to null, so a history without one belongs to a fork, or a restore was cut short.
+  const isEmpty = snapshot ? agent.lastSync === null : !wasUp(agent)
+  const head = isEmpty ? null : (await readRepository({ agentd, target }, run.signal)).head
+  const isLost = snapshot !== undefined && head === null
   // Later on, the agent may have removed some of these files for good.
   const isNew = !snapshot && head === null
   const lost = isLost ? await restore(services, run, agent, target, { snapshot, isFork }) : []

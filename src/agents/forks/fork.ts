@@ -10,6 +10,7 @@ import { type Agent, findAgentById, lockAgent } from '../agent.ts'
 import type { AgentServices } from '../agent-route.ts'
 import { agentsLeft, type Created, findCreated, insertStarting } from '../lifecycle/create.ts'
 import { findSnapshot, latestSnapshot, type StoredSnapshot } from '../snapshots/index.ts'
+import { adoptSpare, inputOf, type Spare } from '../spares.ts'
 import type { ForkBody } from './fork-schema.ts'
 import { copyEngineState, copySnapshot } from './hand-over.ts'
 
@@ -28,7 +29,7 @@ export type Fork = Created | typeof LIMIT
  *   does not run and was never saved. 422 if the key was used for another request.
  */
 export async function forkAgent(
-  { prisma, encryption }: Pick<AgentServices, 'prisma' | 'encryption'>,
+  { prisma, encryption, config }: Pick<AgentServices, 'prisma' | 'encryption' | 'config'>,
   caller: Principal,
   agent: Agent,
   body: ForkBody,
@@ -59,12 +60,14 @@ export async function forkAgent(
 
     async function insert(index: number): Promise<Created> {
       const name = nameOf(parent as Agent, body, index)
-      const fork = await insertFork(tx, caller, parent as Agent, name)
+      const { engineVersion } = parent as Agent
+      const spare = await adoptSpare(tx, config, { engineVersion, plan: caller.plan })
+      const fork = await insertFork(tx, caller, parent as Agent, { name, spare })
       if (snapshot) await copySnapshot(tx, fork, snapshot)
       const ciphertext = awaits ? null : await copyEngineState(tx, encryption, parent as Agent, fork)
       await tx.engineState.create({ data: { agentId: fork.id, pending: true, awaits, ciphertext } })
-      const key = { idempotencyKey: keys[index], request }
-      return { agent: fork, operationId: await enqueue(tx, 'agent.provision', fork, key) }
+      const options = { idempotencyKey: keys[index], request, input: inputOf(spare) }
+      return { agent: fork, operationId: await enqueue(tx, 'agent.provision', fork, options) }
     }
   })
   crashPoint('after-commit')
@@ -106,14 +109,15 @@ async function insertFork(
   tx: Transaction,
   { workspaceId, userId }: Principal,
   parent: Agent,
-  name: string,
+  { name, spare }: { name: string; spare: Spare | undefined },
 ): Promise<Agent> {
   const { description, vibe, emoji, userName, userEmail, engine, engineVersion, localModel } = parent
-  const fork = await insertStarting(tx, {
+  const data = {
     ...{ workspaceId, userId, name, description, vibe, emoji, userName, userEmail, engine, engineVersion },
     ...(localModel && { localModel: { ...localModel } }),
     forkedFrom: parent.agentId,
-  })
+  }
+  const fork = await insertStarting(tx, data, spare)
   const ids = [fork.id, parent.id]
   // A paused agent's forks call no model either, until someone resumes them.
   await tx.query(

@@ -16,7 +16,7 @@ import { mergeChannel } from '../channels/channel-service.ts'
 import { requireFreeTokens, writeChannel } from '../channels/channel-store.ts'
 import { attachSecrets } from '../secrets/attachments.ts'
 import { attachSkills } from '../skills/attach.ts'
-import { adoptSpare, type Spare } from '../spares.ts'
+import { adoptSpare, inputOf, type Spare } from '../spares.ts'
 import type { Template } from '../templates/template.ts'
 import { requireTemplate } from '../templates/template-store.ts'
 import type { NewAgent } from './agent-schema.ts'
@@ -68,7 +68,7 @@ export async function createAgent(
     const operationId = await enqueue(tx, 'agent.provision', agent, {
       idempotencyKey,
       request,
-      input: { spare: spare?.seed, spareSettings: spare?.settings },
+      input: inputOf(spare),
     })
     crashPoint('before-commit')
     return { agent, operationId }

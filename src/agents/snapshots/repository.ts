@@ -218,9 +218,10 @@ export async function restoreExtras(access: RepositoryAccess, wanted: Extras): P
 export async function importStream(
   access: RepositoryAccess,
   stream: Readable,
-  timeoutMs: number,
+  { bytes, timeoutMs }: { bytes: number; timeoutMs: number },
 ): Promise<Imported> {
-  return ask(access, { method: 'PUT', path: '/v1/repository/import', body: stream, timeoutMs }, imported)
+  const path = `/v1/repository/import?bytes=${bytes}`
+  return ask(access, { method: 'PUT', path, body: stream, timeoutMs }, imported)
 }
 
 /** Creates a commit whose tree exists. @throws AgentdError */

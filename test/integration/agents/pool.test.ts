@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, it } from 'node:test'
 import type { ExecResult } from '../../../agentd/protocol.ts'
+import { findAgentById } from '../../../src/agents/agent.ts'
 import { readStatus } from '../../../src/agents/agentd-status.ts'
+import { forkAgent } from '../../../src/agents/forks/fork.ts'
+import { forkBody } from '../../../src/agents/forks/fork-schema.ts'
 import { adoptSpare } from '../../../src/agents/spares.ts'
 import { inTransaction } from '../../../src/db/prisma.ts'
 import { findEgressPolicies } from '../../../src/db/statements/egress.ts'
@@ -10,6 +13,7 @@ import type { Plan } from '../../../src/db/statements/plan.ts'
 import { readPoolRoom, readSpares } from '../../../src/db/statements/pool.ts'
 import { readRunningAgents } from '../../../src/db/statements/worker-agents.ts'
 import { STATEMENTS } from '../../../src/health/database-metrics.ts'
+import type { Principal } from '../../../src/http/principal.ts'
 import { fillPool } from '../../../workers/reconcile/pool.ts'
 import { until } from '../../support/processes.ts'
 import { STAND_IN } from './stand-in.ts'
@@ -166,6 +170,27 @@ describe('the pool', { timeout: 600_000 }, () => {
     const [spare] = await fill()
     const made = await Promise.all([1, 2, 3].map(() => world.create()))
     assert.equal(made.filter(({ agentId }) => agentId === spare?.agentId).length, 1)
+  })
+
+  it('a fork takes a spare over, and gets the workspace of its parent', async () => {
+    const parent = await up()
+    await exec(parent.agentId, 'echo mine > workspace/note.txt')
+    const [spare] = await fill()
+    assert.ok(spare)
+    const before = await statusOf(spare.agentId)
+    const agent = await findAgentById(pool, parent.id)
+    assert.ok(agent)
+    const caller = { ...agent, plan: { agentLimit: null } } as unknown as Principal
+    const [made] = await forkAgent(world.services, caller, agent, forkBody.parse({}), undefined)
+    await runAll('agent.sync')
+    await runAll('agent.provision')
+    assert.ok(made && 'agent' in made)
+    assert.equal(made.agent.agentId, spare.agentId)
+    const { gateway } = await statusOf(spare.agentId)
+    assert.deepEqual([gateway.state, gateway.pid], ['ready', before.gateway.pid])
+    const seen = await exec(spare.agentId, 'cat workspace/note.txt; ls skills; git status --porcelain')
+    // Its own name is in the files that name an agent.
+    assert.equal(seen, 'mine\n@berth\n M manifest.json\n M workspace/IDENTITY.md\n')
   })
 
   it('an interrupted takeover continues with the same gateway and keys', async () => {

@@ -14,7 +14,7 @@ import { crashPoint } from '../../../src/lib/crash-point.ts'
 import { within } from '../../../src/lib/signals.ts'
 import type { Run } from '../../../src/operations/handler.ts'
 import { walkFolder } from '../../../src/storage/dag/folder.ts'
-import { type Network, StorageError } from '../../../src/storage/port.ts'
+import { type Network, type Storage, StorageError } from '../../../src/storage/port.ts'
 import type { AgentWorkerServices } from '../../services.ts'
 import { diskBytesOf } from '../disk.ts'
 import { fastImport, UnfitFolder } from './fast-import.ts'
@@ -66,7 +66,8 @@ export async function importTree(
   const stream = Readable.from(source, { objectMode: false }).on('error', (error) => {
     failure = error
   })
-  const imported = await importStream(access, stream, IMPORT_MS)
+  const bytes = await sizeOf(storages[network], cid, signal)
+  const imported = await importStream(access, stream, { bytes, timeoutMs: IMPORT_MS })
     .catch((error) => {
       // A failure to read from the storage is not agentd's fault: agentd only sees the stream break off.
       throw failure instanceof StorageError || failure instanceof UnfitFolder ? failure : error
@@ -94,4 +95,14 @@ export async function importTree(
   crashPoint('restore-after-import')
   await resetTo(access, commit)
   return commit
+}
+
+/** Larger folders count as this large. */
+const MOST_BYTES = 1e12
+
+/** The size of a folder, as it declares it. */
+async function sizeOf(storage: Storage, cid: CID, signal: AbortSignal): Promise<number> {
+  let bytes = 0
+  for await (const { size } of storage.ls(cid, { signal })) bytes += size
+  return Math.min(bytes, MOST_BYTES)
 }
