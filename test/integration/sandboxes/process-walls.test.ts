@@ -170,7 +170,9 @@ describe('`npm start` of an ordinary user', { skip }, () => {
   }, async () => {
     await start({})
     assert.deepEqual(await processes(), { status: 'ok', detail: WALLS.namespaces })
-    await until('it runs', async () => (await statusOf()) === 'running')
+    // Its row still says so from before.
+    const commands = `/v0/agents/${agentId}/console/exec`
+    await until('it runs', async () => (await api.post(commands, { command: 'true' })).status === 200)
     assert.match(await exec('cat /proc/1/cmdline; pwd'), /agentd.*clawd/s)
     const roles: { pid: number }[] = JSON.parse(await readFile(join(dir, 'data/roles.json'), 'utf8'))
     // A process of the agent may have the same number as one of Berth's.
