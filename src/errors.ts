@@ -66,6 +66,7 @@ export const messages = {
   missingUserId: 'Missing userId',
   noAuthorization: 'Missing Authorization header: send "Authorization: Bearer <API key>"',
   badToken: 'Invalid, expired or revoked API key',
+  mcpOnly: 'This key works only at /mcp',
   sessionEnded: 'The session has ended: sign in again',
   otherOrigin: 'Requests of a session come from the dashboard alone',
   permissionDenied: 'Workspace permission denied',

@@ -206,6 +206,11 @@ export const settings = z.object({
     .describe(
       'Webhook targets that may have private addresses and use http, as `host:port`, comma separated; a leading `*.` matches every subdomain.',
     ),
+  BERTH_MCP_CLIENT_ALLOW: list
+    .default([])
+    .describe(
+      'Clients of `/mcp` whose documents may have private addresses and use http, as `host:port`, comma separated; a leading `*.` matches every subdomain.',
+    ),
   BERTH_ALLOW_PRIVATE_HOST_NODES: flag
     .default(false)
     .describe('Whether host nodes may be loopback or private addresses.'),

@@ -3,7 +3,7 @@ import type { Notifications } from '../db/notifications.ts'
 import type { Pool } from '../db/pool.ts'
 import { countKeyUse, findApiKey, findSession } from '../db/statements/api-keys.ts'
 import { messages, unauthorized } from '../errors.ts'
-import type { Principal } from '../http/principal.ts'
+import type { Audience, Principal } from '../http/principal.ts'
 import type { SigningKeys } from '../lib/signing-keys.ts'
 import { KeyUses } from './key-uses.ts'
 import { hashSecret, type TokenClaims, verifyToken } from './tokens.ts'
@@ -52,11 +52,11 @@ export class Authenticator {
 
   /**
    * Resolves the caller.
-   * @param header the Authorization header.
+   * @param header the Authorization header. @param audience where the caller is; a key may work only there.
    * @throws ApiError 401 without a header, or if the token is unknown, expired or revoked; 401 `Missing userId` if it
    *   belongs to no member of its workspace (contract 5.5).
    */
-  async authenticate(header: string | undefined): Promise<Principal> {
+  async authenticate(header: string | undefined, audience?: Audience): Promise<Principal> {
     if (!header) throw unauthorized(messages.noAuthorization, 'no_authorization')
     const token = tokenOf(header)
     const claims = token && (await this.#verify(token))
@@ -65,6 +65,7 @@ export class Authenticator {
     if (!key || (key.expiresAt && key.expiresAt.getTime() <= Date.now())) {
       throw unauthorized(messages.badToken, 'bad_token')
     }
+    if (key.audience && key.audience !== audience) throw unauthorized(messages.mcpOnly, 'wrong_audience')
     const { userId, role } = key
     if (!userId || !role) throw unauthorized(messages.missingUserId, 'missing_user_id')
     if (key.maxUses !== null && (await countKeyUse.run(this.#pool, key.keyId)).rowCount !== 1) {

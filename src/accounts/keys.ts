@@ -2,6 +2,7 @@
 import { uuidv7 } from 'uuidv7'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
 import { escapeLike } from '../db/statements/statement.ts'
+import type { Audience } from '../http/principal.ts'
 import { isUuid } from '../lib/read.ts'
 import { createKeyPair, signToken } from './tokens.ts'
 
@@ -11,7 +12,12 @@ export interface NewKey {
   name: string
   scopes: string[]
   maxUses?: number | null
+  uses?: number
   expiresAt?: Date | null
+  /** Where it works; everywhere by default. */
+  audience?: Audience | null
+  /** Instead of the hash of a new secret. */
+  secretHash?: Uint8Array<ArrayBuffer>
 }
 
 /** A key right after its creation: the only time that its token and its secret are shown. */
@@ -46,16 +52,22 @@ export class KeyService {
   async create(key: NewKey, db: Prisma.TransactionClient = this.#prisma): Promise<CreatedKey> {
     const id = uuidv7()
     const { publicKey, secret, secretHash } = createKeyPair()
-    const { workspaceId, userId, expiresAt } = key
-    const token = await signToken(this.#signingKey, {
-      keyId: id,
-      workspaceId,
-      userId: userId ?? undefined,
-      publicKey,
-      expiresAt: expiresAt ?? undefined,
-    })
-    await db.apiKey.create({ data: { id, ...key, publicKey, secretHash } })
+    const token = await this.tokenOf({ expiresAt: null, ...key, id, publicKey })
+    await db.apiKey.create({ data: { secretHash, ...key, id, publicKey } })
     return { id, token, publicKey, secret }
+  }
+
+  /** The token of a key. */
+  tokenOf(key: {
+    id: string
+    workspaceId: string
+    userId: string | null
+    publicKey: string
+    expiresAt: Date | null
+  }): Promise<string> {
+    const { id: keyId, workspaceId, userId, publicKey, expiresAt } = key
+    const who = { keyId, workspaceId, userId: userId ?? undefined, publicKey }
+    return signToken(this.#signingKey, { ...who, expiresAt: expiresAt ?? undefined })
   }
 
   /** A workspace's keys starting at an offset, newest first, and how many match in all. */

@@ -1,3 +1,4 @@
+import type { Request } from 'express'
 import type { Core } from '../core.ts'
 import type { Route } from '../http/route.ts'
 import { Authenticator } from './authenticator.ts'
@@ -7,6 +8,8 @@ import { invitationRoutes } from './invitation-routes.ts'
 import { keyRoutes } from './key-routes.ts'
 import { KeyService } from './keys.ts'
 import { memberRoutes } from './member-routes.ts'
+import { challengeOf, issuerOf, metadataRoutes } from './oauth/metadata.ts'
+import { oauthRoutes, tokenRoute } from './oauth/oauth-routes.ts'
 import { openIdProvider } from './openid-provider.ts'
 import { passkeyRoutes } from './passkey-routes.ts'
 import type { AccountServices } from './services.ts'
@@ -20,6 +23,8 @@ export interface Accounts {
   authenticator: Authenticator
   services: AccountServices
   routes: Route[]
+  /** How clients of `/mcp` get a key through the browser; undefined without a dashboard, which asks for consent. */
+  oauth: { routes: Route[]; challenge(req: Request): string } | undefined
 }
 
 /** Workspaces, members, API keys and sign-in. */
@@ -46,6 +51,12 @@ export function openAccounts(core: Core): Accounts {
     ...passkeyRoutes(services),
     ...identityRoutes(services),
     ...feedbackRoutes(services),
+    ...oauthRoutes(services),
   ]
-  return { authenticator, services, routes }
+  const publicUrl = config.PUBLIC_URL
+  const oauth = {
+    routes: [...metadataRoutes(publicUrl), tokenRoute(services)],
+    challenge: (req: Request) => challengeOf(issuerOf(req, publicUrl)),
+  }
+  return { authenticator, services, routes, oauth: config.BERTH_DASHBOARD === 'on' ? oauth : undefined }
 }

@@ -20,6 +20,12 @@ const keyRecord = z.object({
     .nullable()
     .describe('The user it acts for; null if it acts for no user.'),
   scopes: withExample(z.array(z.string()), ['org:files:read', 'org:groups:read']),
+  audience: z
+    .enum(['mcp'])
+    .nullable()
+    .describe(
+      '`mcp`: it works only at `/mcp`, for a client that a user gave access. Null: it works everywhere.',
+    ),
   maxUses: z.number().nullable(),
   uses: like(0).describe('Counted only if uses are limited.'),
   createdAt: timestamp,
@@ -60,6 +66,7 @@ export function workspaceKeyRoutes({ keys, searches, forgetKeys }: AccountServic
           publicKey: key.publicKey,
           user: key.userId && key.user ? { id: key.userId, name: key.user.name } : null,
           scopes: key.scopes,
+          audience: key.audience === 'mcp' ? ('mcp' as const) : null,
           maxUses: key.maxUses,
           uses: key.uses,
           createdAt: key.createdAt.toISOString(),

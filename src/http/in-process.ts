@@ -35,8 +35,8 @@ export class InProcess {
   }
 
   /**
-   * Sends a request on behalf of the caller of another one. It counts as part of that one: not again towards the limit
-   * per minute, nor as a use of the key.
+   * Sends a request for the caller of another one, as a part of it: it does not count again towards the limit per
+   * minute, and is no further use of the key.
    */
   async send(
     outer: Request,
@@ -45,7 +45,7 @@ export class InProcess {
     const { principal, since } = (outer.res as Response).locals
     const [client, connection] = duplexPair()
     vouched.set(connection, { principal, since })
-    // What is read from a socket: the address for the audit, and the scheme of links.
+    // Routes read these from a socket: the address for the audit, and the scheme of links.
     const socket = { remoteAddress: outer.ip, encrypted: outer.secure, bytesRead: 0, bytesWritten: 0 }
     this.#server.emit('connection', Object.assign(connection, socket))
     return new Promise((resolve, reject) => {

@@ -10,6 +10,9 @@ export type Role = 'owner' | 'member' | 'viewer'
  */
 export type AgentCaller = 'gateway' | 'platform' | 'workspace' | 'widened'
 
+/** Where a key works, if it does not work everywhere: its tokens have this audience. */
+export type Audience = 'mcp'
+
 /** The caller of a request. */
 export interface Principal {
   keyId: string

@@ -30,9 +30,13 @@ export function takePassword({ headers }: Pick<Request, 'headers'>): void {
 }
 
 /** Adds a password challenge to a 401, so that git asks its user for one. Other errors stay unchanged. */
-export function askForPassword(error: unknown): unknown {
+export const askForPassword = (error: unknown): unknown =>
+  challengeWith(error, 'Basic realm="Berth", charset="UTF-8"')
+
+/** Says in a 401 how to authenticate. Other errors stay unchanged. */
+export function challengeWith(error: unknown, challenge: string): unknown {
   if (!(error instanceof ApiError) || error.status !== 401) return error
-  const headers = { ...error.headers, 'www-authenticate': 'Basic realm="Berth", charset="UTF-8"' }
+  const headers = { ...error.headers, 'www-authenticate': challenge }
   return new ApiError(401, error.code, error.message, { cause: error.cause, headers })
 }
 

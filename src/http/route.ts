@@ -30,9 +30,24 @@ import {
   restoreMethod,
 } from './methods.ts'
 import { byCaller, type OpenCalls } from './open-calls.ts'
-import { type AgentCaller, grants, isOfInstance, isWrite, type Principal, type Scope } from './principal.ts'
+import {
+  type AgentCaller,
+  type Audience,
+  grants,
+  isOfInstance,
+  isWrite,
+  type Principal,
+  type Scope,
+} from './principal.ts'
 import type { RateLimiter } from './rate-limit.ts'
-import { askForPassword, idempotencyKey, type Prefer, parsePrefer, takePassword } from './request-headers.ts'
+import {
+  askForPassword,
+  challengeWith,
+  idempotencyKey,
+  type Prefer,
+  parsePrefer,
+  takePassword,
+} from './request-headers.ts'
 import { transferOf } from './request-transfer.ts'
 import { requireWorkspace, sessionOf } from './session-cookie.ts'
 import { describeIssue, describeQueryIssue } from './shapes.ts'
@@ -88,6 +103,10 @@ export interface Route {
   callers?: readonly AgentCaller[]
   /** The key may also be the HTTP Basic password. */
   basic?: boolean
+  /** The route also accepts keys that work only there. */
+  audience?: Audience
+  /** The value of `WWW-Authenticate` in a 401. */
+  challenge?: (req: Request) => string
   /** The origins whose pages may call the route; for the default, see `isOpenToPages`. */
   origins?: Callers['origins']
   /** Clients that can only send POST may name the method in `X-HTTP-Method-Override`. */
@@ -165,8 +184,8 @@ export const routesOf =
 
 /** Decides who may call. It is passed in, so that routing does not depend on accounts or agents. */
 export interface Guard {
-  /** The caller of an Authorization header. @throws ApiError 401 */
-  authenticate(header: string | undefined): Promise<Principal>
+  /** The caller of an Authorization header. @param audience the route's. @throws ApiError 401 */
+  authenticate(header: string | undefined, audience?: Audience): Promise<Principal>
   /** The caller of a session's cookie. @throws ApiError 401 */
   authenticateSession(cookie: string): Promise<Principal>
   /**
@@ -234,7 +253,7 @@ export function mountRoutes(app: Express, routes: Route[], services: RouteServic
 
 /**
  * Authenticates a request and counts it against the plan.
- * @param session the session cookie, if the route accepts sessions.
+ * @param options.session the session cookie, if the route accepts sessions. @param options.audience the route's.
  * @throws ApiError 401 without a valid key, 403 without the scope, 429 above the limit of the plan or the address.
  */
 export async function authenticateRequest(
@@ -242,7 +261,7 @@ export async function authenticateRequest(
   req: Request,
   res: Response,
   scope: Scope | Scope[] | 'any',
-  session?: string,
+  { session, audience }: { session?: string | undefined; audience?: Audience | undefined } = {},
 ): Promise<Principal> {
   const { authorization } = req.headers
   const known = callerOfConnection(req)?.principal
@@ -250,7 +269,9 @@ export async function authenticateRequest(
     known ??
     (await addresses
       .login(req, () =>
-        session === undefined ? guard.authenticate(authorization) : guard.authenticateSession(session),
+        session === undefined
+          ? guard.authenticate(authorization, audience)
+          : guard.authenticateSession(session),
       )
       .catch((error) => {
         const isSignIn = session !== undefined || authorization !== undefined
@@ -270,6 +291,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     try {
       await admitCaller(declared, services, req, res)
     } catch (error) {
+      if (declared.challenge) throw challengeWith(error, declared.challenge(req))
       throw declared.basic ? askForPassword(error) : error
     }
     next()
@@ -330,11 +352,14 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
 
 /** Stores the caller and the agent of the path in `res.locals`. @throws ApiError */
 async function admitCaller(declared: Route, services: RouteServices, req: Request, res: Response) {
-  const { scope, path, callers = [] } = declared
+  const { scope, path, callers = [], audience } = declared
   if (scope === null) return services.addresses.countRequest(req)
   const { guard, calls } = services
   const since = callerOfConnection(req)?.since ?? calls.changeCount
-  const principal = await authenticateRequest(services, req, res, scope, sessionOf(req))
+  const principal = await authenticateRequest(services, req, res, scope, {
+    session: sessionOf(req),
+    audience,
+  })
   if (principal.isSession) requireWorkspace(req, principal.workspaceId)
   if (path.includes('/:agentId'))
     res.locals.agent = await guard.authorize(principal, String(req.params.agentId), callers)

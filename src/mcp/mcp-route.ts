@@ -17,6 +17,8 @@ interface McpOptions {
   routes: Route[]
   publicUrl: string | undefined
   version: string
+  /** `WWW-Authenticate` of a 401. */
+  challenge: ((req: Request) => string) | undefined
   log: Logger
   bounds: Bounds
   parts: Closers
@@ -26,7 +28,7 @@ interface McpOptions {
 const HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name']
 
 /** @returns the route, and a function that gives it the application whose routes the tools call. */
-export function mcpRoute({ routes, publicUrl, version, log, bounds, parts }: McpOptions) {
+export function mcpRoute({ routes, publicUrl, version, challenge, log, bounds, parts }: McpOptions) {
   const byId = new Map(routes.map((route) => [route.id, route]))
   let inProcess: InProcess | undefined
   let loading: Promise<McpHttpHandler> | undefined
@@ -42,6 +44,8 @@ export function mcpRoute({ routes, publicUrl, version, log, bounds, parts }: Mcp
     id: 'mcp',
     summary: 'Use Berth from a client of the Model Context Protocol',
     scope: 'any',
+    audience: 'mcp',
+    ...(challenge && { challenge }),
     origins: 'own',
     // The routes that it calls are.
     audited: false,

@@ -1,4 +1,4 @@
-/** What clients may attach to a conversation: logs and files of agents, and records of files. */
+/** Resources, which clients attach to conversations: logs and files of agents, and records of files. */
 import { type Api, ToolError, type Values } from './api.ts'
 import { withoutSecrets } from './schema.ts'
 import { fileOf } from './tools/agent-files.ts'

@@ -1,4 +1,4 @@
-/** What a tool is, and the tools that each call one declared route. */
+/** Tools, and the kind of tool that calls one declared route. */
 import { randomUUID } from 'node:crypto'
 import { parametersOf } from '../http/openapi.ts'
 import type { Route } from '../http/route.ts'
@@ -44,13 +44,13 @@ const FIRST_WAIT_S = 5
 /** How often a call that waits reports. */
 const STEP_S = 5
 
-/** The arguments of tools that start an operation, beside the route's own. */
+/** Additional arguments of tools that start an operation. */
 const OF_OPERATIONS = {
   waitSeconds: {
     type: 'integer',
     minimum: 0,
     maximum: MAX_WAIT_S,
-    description: `How long to wait for the end, ${WAIT_S} by default. The work continues after that: operations_wait waits on.`,
+    description: `How long to wait for the end, ${WAIT_S} by default. The work continues after that: operations_wait waits again.`,
   },
   idempotencyKey: {
     type: 'string',

@@ -2,6 +2,7 @@
 import type { Express, RequestHandler } from 'express'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Authenticator } from '../accounts/authenticator.ts'
+import type { Accounts } from '../accounts/open.ts'
 import type { AgentAccess } from '../agents/access.ts'
 import { urlOf } from '../agents/urls.ts'
 import type { Core } from '../core.ts'
@@ -22,9 +23,9 @@ export function guardOf(
   { services: { access } }: { services: { access: AgentAccess } },
 ): Guard {
   return {
-    authenticate: async (header) =>
+    authenticate: async (header, audience) =>
       (authenticator.isKey(header) ? undefined : await access.authenticate(header)) ??
-      (await authenticator.authenticate(header)),
+      (await authenticator.authenticate(header, audience)),
     authenticateSession: (cookie) => authenticator.authenticateSession(cookie),
     authorize: (...asked) => access.authorize(...asked),
     admitToWorkspace: (...asked) => access.admitToWorkspace(...asked),
@@ -40,9 +41,10 @@ export function createApi(
     services: RouteServices
     vhosts: RequestHandler
     controls: RequestHandler[]
+    oauth: Accounts['oauth']
   },
 ): Express {
-  const { services, vhosts, controls } = options
+  const { services, vhosts, controls, oauth } = options
   const routes = [...options.routes, ...healthRoutes(options.readiness)]
   const isDashboardOn = config.BERTH_DASHBOARD === 'on'
   const documented = documentRoutes(routes, {
@@ -50,12 +52,12 @@ export function createApi(
     version: packageJson.version,
     home: isDashboardOn ? '/dashboard' : '/docs',
   })
-  // It has no place in the document: its requests and responses are those of its own protocol.
+  // They are not in the document, because other specifications describe their requests and responses.
   const publicUrl = config.PUBLIC_URL
   const { version } = packageJson
-  const mcp = mcpRoute({ routes, publicUrl, version, log, bounds, parts })
+  const mcp = mcpRoute({ routes, publicUrl, version, challenge: oauth?.challenge, log, bounds, parts })
   const app = createServer({
-    routes: [...routes, ...documented, mcp.route],
+    routes: [...routes, ...documented, mcp.route, ...(oauth?.routes ?? [])],
     services,
     vhosts,
     controls,

@@ -55,6 +55,7 @@ export async function openWeb(config: Config, log: Logger, bounds = new Bounds()
     services,
     vhosts: hosts.handler,
     controls: [models.control, agents.control],
+    oauth: accounts.oauth,
   })
   dispatcher.start()
   parts.add('dispatcher', () => dispatcher.stop())

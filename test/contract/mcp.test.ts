@@ -47,7 +47,7 @@ describe('/mcp', () => {
     for (const origin of ['https://elsewhere.invalid', 'null', 'http://127.0.0.1:1'])
       assert.equal((await post(LIST, { origin })).status, 403, origin)
   })
-  it('/mcp returns 400, 405 or 415 for what is no message of the protocol', async () => {
+  it('/mcp returns 400, 405 or 415 for anything except a message of the protocol', async () => {
     assert.equal((await post('{')).status, 400)
     assert.equal((await post([LIST, LIST])).status, 400)
     assert.equal((await post({ ...LIST, method: 7 })).status, 400)
@@ -57,7 +57,7 @@ describe('/mcp', () => {
       assert.deepEqual([response.status, response.headers.get('allow')], [405, 'POST'])
     }
   })
-  it('/mcp counts a call once towards the limit per minute, and writes the audit entry of its route', async () => {
+  it('/mcp counts a call once towards the rate limit, and the audit has its route', async () => {
     const { api } = await workspace('free')
     const before = (await api.get('/v3/files/public')).headers.get('ratelimit-remaining')
     const limited = await connectMcp(url, api.key)
@@ -174,7 +174,7 @@ describe('tools', () => {
       assert.equal(textOf(await call('files_link', { network, id: data.id })), 'There is no such file')
     }
   })
-  it('a call that waits reports progress; after its cancellation the operation goes on until it is cancelled', async () => {
+  it('a waiting call reports progress, and its cancellation leaves the operation running', async () => {
     const cid = `${await missingCid()}`
     const reports: string[] = []
     const stop = new AbortController()

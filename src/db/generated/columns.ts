@@ -52,6 +52,7 @@ export const ApiKey = {
   expiresAt: 'timestamptz?',
   revokedAt: 'timestamptz?',
   lastUsedAt: 'timestamptz?',
+  audience: 'text?',
 } as const
 
 export const Session = {

@@ -10,6 +10,7 @@ const COLUMNS = {
   scopes: 'text[]',
   maxUses: 'int4?',
   expiresAt: 'timestamptz?',
+  audience: narrow<'mcp' | null>('text'),
   plan: narrow<Plan>('json'),
 } as const
 
@@ -23,7 +24,7 @@ export const findApiKey = statement({
   columns: COLUMNS,
   text: `SELECT k.id AS "keyId", k.workspace_id AS "workspaceId", k.user_id AS "userId", m.role,
       coalesce(u.is_admin, false) AS "isInstanceAdmin", k.scopes,
-      k.max_uses AS "maxUses", k.expires_at AS "expiresAt", ${PLAN} AS plan
+      k.max_uses AS "maxUses", k.expires_at AS "expiresAt", k.audience, ${PLAN} AS plan
     FROM api_key k
     JOIN workspace w ON w.id = k.workspace_id
     JOIN plan p ON p.name = w.plan
@@ -45,7 +46,7 @@ export const findSession = statement({
       u.is_admin AS "isInstanceAdmin",
       CASE m.role WHEN 'viewer' THEN ARRAY['org:read'] ELSE ARRAY['admin'] END
         || CASE WHEN u.is_admin THEN ARRAY['instance:write'] ELSE ARRAY[]::text[] END AS scopes,
-      k.max_uses AS "maxUses", k.expires_at AS "expiresAt", ${PLAN} AS plan, true AS "isSession"
+      k.max_uses AS "maxUses", k.expires_at AS "expiresAt", k.audience, ${PLAN} AS plan, true AS "isSession"
     FROM session s
     JOIN api_key k ON k.id = s.key_id
     JOIN workspace w ON w.id = k.workspace_id

@@ -50,6 +50,7 @@ export type ApiKeyMinAggregateOutputType = {
   expiresAt: Date | null
   revokedAt: Date | null
   lastUsedAt: Date | null
+  audience: string | null
 }
 
 export type ApiKeyMaxAggregateOutputType = {
@@ -66,6 +67,7 @@ export type ApiKeyMaxAggregateOutputType = {
   expiresAt: Date | null
   revokedAt: Date | null
   lastUsedAt: Date | null
+  audience: string | null
 }
 
 export type ApiKeyCountAggregateOutputType = {
@@ -83,6 +85,7 @@ export type ApiKeyCountAggregateOutputType = {
   expiresAt: number
   revokedAt: number
   lastUsedAt: number
+  audience: number
   _all: number
 }
 
@@ -111,6 +114,7 @@ export type ApiKeyMinAggregateInputType = {
   expiresAt?: true
   revokedAt?: true
   lastUsedAt?: true
+  audience?: true
 }
 
 export type ApiKeyMaxAggregateInputType = {
@@ -127,6 +131,7 @@ export type ApiKeyMaxAggregateInputType = {
   expiresAt?: true
   revokedAt?: true
   lastUsedAt?: true
+  audience?: true
 }
 
 export type ApiKeyCountAggregateInputType = {
@@ -144,6 +149,7 @@ export type ApiKeyCountAggregateInputType = {
   expiresAt?: true
   revokedAt?: true
   lastUsedAt?: true
+  audience?: true
   _all?: true
 }
 
@@ -248,6 +254,7 @@ export type ApiKeyGroupByOutputType = {
   expiresAt: Date | null
   revokedAt: Date | null
   lastUsedAt: Date | null
+  audience: string | null
   _count: ApiKeyCountAggregateOutputType | null
   _avg: ApiKeyAvgAggregateOutputType | null
   _sum: ApiKeySumAggregateOutputType | null
@@ -288,6 +295,7 @@ export type ApiKeyWhereInput = {
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  audience?: Prisma.StringNullableFilter<"ApiKey"> | string | null
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
@@ -310,6 +318,7 @@ export type ApiKeyOrderByWithRelationInput = {
   expiresAt?: Prisma.SortOrderInput | Prisma.SortOrder
   revokedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  audience?: Prisma.SortOrderInput | Prisma.SortOrder
   workspace?: Prisma.WorkspaceOrderByWithRelationInput
   user?: Prisma.UserOrderByWithRelationInput
   signedUploads?: Prisma.SignedUploadOrderByRelationAggregateInput
@@ -335,6 +344,7 @@ export type ApiKeyWhereUniqueInput = Prisma.AtLeast<{
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  audience?: Prisma.StringNullableFilter<"ApiKey"> | string | null
   workspace?: Prisma.XOR<Prisma.WorkspaceScalarRelationFilter, Prisma.WorkspaceWhereInput>
   user?: Prisma.XOR<Prisma.UserNullableScalarRelationFilter, Prisma.UserWhereInput> | null
   signedUploads?: Prisma.SignedUploadListRelationFilter
@@ -357,6 +367,7 @@ export type ApiKeyOrderByWithAggregationInput = {
   expiresAt?: Prisma.SortOrderInput | Prisma.SortOrder
   revokedAt?: Prisma.SortOrderInput | Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrderInput | Prisma.SortOrder
+  audience?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.ApiKeyCountOrderByAggregateInput
   _avg?: Prisma.ApiKeyAvgOrderByAggregateInput
   _max?: Prisma.ApiKeyMaxOrderByAggregateInput
@@ -382,6 +393,7 @@ export type ApiKeyScalarWhereWithAggregatesInput = {
   expiresAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
   lastUsedAt?: Prisma.DateTimeNullableWithAggregatesFilter<"ApiKey"> | Date | string | null
+  audience?: Prisma.StringNullableWithAggregatesFilter<"ApiKey"> | string | null
 }
 
 export type ApiKeyCreateInput = {
@@ -397,6 +409,7 @@ export type ApiKeyCreateInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
@@ -419,6 +432,7 @@ export type ApiKeyUncheckedCreateInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
   session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
@@ -437,6 +451,7 @@ export type ApiKeyUpdateInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
@@ -459,6 +474,7 @@ export type ApiKeyUncheckedUpdateInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
   session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
@@ -479,6 +495,7 @@ export type ApiKeyCreateManyInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
 }
 
 export type ApiKeyUpdateManyMutationInput = {
@@ -494,6 +511,7 @@ export type ApiKeyUpdateManyMutationInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type ApiKeyUncheckedUpdateManyInput = {
@@ -511,6 +529,7 @@ export type ApiKeyUncheckedUpdateManyInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type ApiKeyListRelationFilter = {
@@ -546,6 +565,7 @@ export type ApiKeyCountOrderByAggregateInput = {
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  audience?: Prisma.SortOrder
 }
 
 export type ApiKeyAvgOrderByAggregateInput = {
@@ -567,6 +587,7 @@ export type ApiKeyMaxOrderByAggregateInput = {
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  audience?: Prisma.SortOrder
 }
 
 export type ApiKeyMinOrderByAggregateInput = {
@@ -583,6 +604,7 @@ export type ApiKeyMinOrderByAggregateInput = {
   expiresAt?: Prisma.SortOrder
   revokedAt?: Prisma.SortOrder
   lastUsedAt?: Prisma.SortOrder
+  audience?: Prisma.SortOrder
 }
 
 export type ApiKeySumOrderByAggregateInput = {
@@ -763,6 +785,7 @@ export type ApiKeyCreateWithoutWorkspaceInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -783,6 +806,7 @@ export type ApiKeyUncheckedCreateWithoutWorkspaceInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
   session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
@@ -832,6 +856,7 @@ export type ApiKeyScalarWhereInput = {
   expiresAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   revokedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
   lastUsedAt?: Prisma.DateTimeNullableFilter<"ApiKey"> | Date | string | null
+  audience?: Prisma.StringNullableFilter<"ApiKey"> | string | null
 }
 
 export type ApiKeyCreateWithoutUserInput = {
@@ -847,6 +872,7 @@ export type ApiKeyCreateWithoutUserInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -867,6 +893,7 @@ export type ApiKeyUncheckedCreateWithoutUserInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
   session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
@@ -911,6 +938,7 @@ export type ApiKeyCreateWithoutSessionInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
@@ -932,6 +960,7 @@ export type ApiKeyUncheckedCreateWithoutSessionInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
 }
@@ -965,6 +994,7 @@ export type ApiKeyUpdateWithoutSessionInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
@@ -986,6 +1016,7 @@ export type ApiKeyUncheckedUpdateWithoutSessionInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
 }
@@ -1003,6 +1034,7 @@ export type ApiKeyCreateWithoutSignedUploadsInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   uploads?: Prisma.UploadCreateNestedManyWithoutKeyInput
@@ -1024,6 +1056,7 @@ export type ApiKeyUncheckedCreateWithoutSignedUploadsInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   uploads?: Prisma.UploadUncheckedCreateNestedManyWithoutKeyInput
   session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
@@ -1057,6 +1090,7 @@ export type ApiKeyUpdateWithoutSignedUploadsInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -1078,6 +1112,7 @@ export type ApiKeyUncheckedUpdateWithoutSignedUploadsInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
   session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
@@ -1095,6 +1130,7 @@ export type ApiKeyCreateWithoutUploadsInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   workspace: Prisma.WorkspaceCreateNestedOneWithoutKeysInput
   user?: Prisma.UserCreateNestedOneWithoutKeysInput
   signedUploads?: Prisma.SignedUploadCreateNestedManyWithoutKeyInput
@@ -1116,6 +1152,7 @@ export type ApiKeyUncheckedCreateWithoutUploadsInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
   signedUploads?: Prisma.SignedUploadUncheckedCreateNestedManyWithoutKeyInput
   session?: Prisma.SessionUncheckedCreateNestedOneWithoutKeyInput
 }
@@ -1149,6 +1186,7 @@ export type ApiKeyUpdateWithoutUploadsInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
@@ -1170,6 +1208,7 @@ export type ApiKeyUncheckedUpdateWithoutUploadsInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
 }
@@ -1188,6 +1227,7 @@ export type ApiKeyCreateManyWorkspaceInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
 }
 
 export type ApiKeyUpdateWithoutWorkspaceInput = {
@@ -1203,6 +1243,7 @@ export type ApiKeyUpdateWithoutWorkspaceInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   user?: Prisma.UserUpdateOneWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -1223,6 +1264,7 @@ export type ApiKeyUncheckedUpdateWithoutWorkspaceInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
   session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
@@ -1242,6 +1284,7 @@ export type ApiKeyUncheckedUpdateManyWithoutWorkspaceInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 export type ApiKeyCreateManyUserInput = {
@@ -1258,6 +1301,7 @@ export type ApiKeyCreateManyUserInput = {
   expiresAt?: Date | string | null
   revokedAt?: Date | string | null
   lastUsedAt?: Date | string | null
+  audience?: string | null
 }
 
 export type ApiKeyUpdateWithoutUserInput = {
@@ -1273,6 +1317,7 @@ export type ApiKeyUpdateWithoutUserInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   workspace?: Prisma.WorkspaceUpdateOneRequiredWithoutKeysNestedInput
   signedUploads?: Prisma.SignedUploadUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUpdateManyWithoutKeyNestedInput
@@ -1293,6 +1338,7 @@ export type ApiKeyUncheckedUpdateWithoutUserInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
   signedUploads?: Prisma.SignedUploadUncheckedUpdateManyWithoutKeyNestedInput
   uploads?: Prisma.UploadUncheckedUpdateManyWithoutKeyNestedInput
   session?: Prisma.SessionUncheckedUpdateOneWithoutKeyNestedInput
@@ -1312,6 +1358,7 @@ export type ApiKeyUncheckedUpdateManyWithoutUserInput = {
   expiresAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   revokedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
   lastUsedAt?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  audience?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
 }
 
 
@@ -1369,6 +1416,7 @@ export type ApiKeySelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   expiresAt?: boolean
   revokedAt?: boolean
   lastUsedAt?: boolean
+  audience?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
   signedUploads?: boolean | Prisma.ApiKey$signedUploadsArgs<ExtArgs>
@@ -1392,6 +1440,7 @@ export type ApiKeySelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extens
   expiresAt?: boolean
   revokedAt?: boolean
   lastUsedAt?: boolean
+  audience?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
 }, ExtArgs["result"]["apiKey"]>
@@ -1411,6 +1460,7 @@ export type ApiKeySelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extens
   expiresAt?: boolean
   revokedAt?: boolean
   lastUsedAt?: boolean
+  audience?: boolean
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
 }, ExtArgs["result"]["apiKey"]>
@@ -1430,9 +1480,10 @@ export type ApiKeySelectScalar = {
   expiresAt?: boolean
   revokedAt?: boolean
   lastUsedAt?: boolean
+  audience?: boolean
 }
 
-export type ApiKeyOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "publicKey" | "secretHash" | "scopes" | "maxUses" | "uses" | "createdAt" | "updatedAt" | "expiresAt" | "revokedAt" | "lastUsedAt", ExtArgs["result"]["apiKey"]>
+export type ApiKeyOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "userId" | "name" | "publicKey" | "secretHash" | "scopes" | "maxUses" | "uses" | "createdAt" | "updatedAt" | "expiresAt" | "revokedAt" | "lastUsedAt" | "audience", ExtArgs["result"]["apiKey"]>
 export type ApiKeyInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspace?: boolean | Prisma.WorkspaceDefaultArgs<ExtArgs>
   user?: boolean | Prisma.ApiKey$userArgs<ExtArgs>
@@ -1480,6 +1531,10 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      * To the minute.
      */
     lastUsedAt: Date | null
+    /**
+     * Where the key works: anywhere, or at `/mcp` alone. CHECK ((audience = 'mcp'::text))
+     */
+    audience: string | null
   }, ExtArgs["result"]["apiKey"]>
   composites: {}
 }
@@ -1922,6 +1977,7 @@ export interface ApiKeyFieldRefs {
   readonly expiresAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
   readonly revokedAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
   readonly lastUsedAt: Prisma.FieldRef<"ApiKey", 'DateTime'>
+  readonly audience: Prisma.FieldRef<"ApiKey", 'String'>
 }
     
 
