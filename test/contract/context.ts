@@ -80,9 +80,10 @@ export async function startShared(
     ...runtime,
     ...model.env,
     BERTH_AGENTS_DIR: join(dir, 'agents'),
-    // One file starts a server at each address: `agents/domains.test.ts` and `webhooks-sent.test.ts`.
+    // One file starts a server at each: `agents/domains.test.ts`, `webhooks-sent.test.ts`, `mcp-oauth.test.ts`.
     BERTH_DNS_SERVER: await freeAddress(),
     BERTH_WEBHOOK_ALLOW: `${await freeAddress()},${await freeAddress()}`,
+    BERTH_MCP_CLIENT_ALLOW: await freeAddress(),
     BERTH_GIT_ALLOW: new URL(git.url).host,
     [REPOSITORIES.url]: git.url,
     [REPOSITORIES.dir]: gitDir,
