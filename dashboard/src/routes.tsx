@@ -92,6 +92,11 @@ const account = createRoute({
   component: lazyRouteComponent(() => import('./pages/account/Account.tsx'), 'Account'),
 })
 
+const authorize = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/authorize',
+  component: lazyRouteComponent(() => import('./pages/authorize/Authorize.tsx'), 'Authorize'),
+})
 const agent = createRoute({
   getParentRoute: () => shell,
   path: '/dashboard/agents/$agentId',
@@ -223,6 +228,11 @@ const operatePages = [
   }),
   createRoute({
     ...inOperate,
+    path: 'connect',
+    component: lazyRouteComponent(() => import('./pages/operate/connect/Connect.tsx'), 'Connect'),
+  }),
+  createRoute({
+    ...inOperate,
     path: 'egress',
     component: lazyRouteComponent(() => import('./pages/operate/WorkspaceEgress.tsx'), 'WorkspaceEgress'),
   }),
@@ -283,6 +293,7 @@ export const router = createRouter({
       spending,
       operate.addChildren(operatePages),
       account,
+      authorize,
     ]),
   ]),
   defaultPreload: 'intent',

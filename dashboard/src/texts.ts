@@ -1399,6 +1399,7 @@ export const texts = {
     tabs: {
       operations: 'Operations',
       keys: 'API keys',
+      connect: 'Connect',
       egress: 'Egress',
       members: 'Members',
       webhooks: 'Webhooks',
@@ -1591,6 +1592,21 @@ export const texts = {
       revoke: 'Revoke',
       revokeTitle: 'Revoke this key?',
       revokeHint: (name: string) => `Requests with ${name} are refused from now on. This cannot be undone.`,
+    },
+    connect: {
+      mcp: 'Models',
+      mcpHint: 'Clients of the Model Context Protocol give their models tools for your agents and files.',
+      how: 'Access',
+      ways: [
+        ['key', 'With an API key'],
+        ['browser', 'Through the browser'],
+      ] as const,
+      keyHint: 'Models can do what the key in BERTH_KEY allows:',
+      newKey: 'create a key',
+      browserHint:
+        'The client opens this dashboard, and you choose what it may do. It must identify itself by a metadata document; older clients need a key.',
+      others: 'Programs',
+      othersHint: 'The command line asks for an API key; other programs send one with each request.',
     },
     webhooks: {
       title: 'Webhooks',
@@ -1812,6 +1828,30 @@ export const texts = {
       asSet: 'from the setting',
       megabytes: (n: number) => `${n.toLocaleString('en')} MB`,
     },
+  },
+  authorize: {
+    title: (host: string) => `Give ${host} access?`,
+    broken: 'This request is not valid',
+    brokenHint:
+      'The program that opened this page did not ask correctly, so it gets nothing. You can close the page.',
+    client: 'Program',
+    name: 'Calls itself',
+    claimed: (name: string) => `${name} (not verified)`,
+    returnsTo: 'Goes to',
+    thisMachine: (host: string) => `${host}, a program on this machine`,
+    workspace: 'Workspace',
+    scopes: 'It may, in this workspace and for you:',
+    ends: 'Access ends',
+    lifetimes: {
+      '1': 'after a day',
+      '7': 'after a week',
+      '30': 'after 30 days',
+      '90': 'after 90 days',
+      '365': 'after a year',
+    },
+    hint: 'The program gets an API key that works only for models. You can revoke it any time, under',
+    refuse: 'Refuse',
+    allow: 'Give access',
   },
   account: {
     title: 'Account',

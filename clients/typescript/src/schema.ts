@@ -1847,6 +1847,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/oauth/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read what a client of /mcp asks for
+         * @description For the consent page. Fetches the client’s document. 400 if the request is not valid, or the document cannot be read.
+         *
+         *     Accepts any key.
+         */
+        post: operations["readOAuthRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/oauth/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a client of /mcp access
+         * @description Creates an API key that works only at `/mcp`, for the user in the workspace of the session. The client gets it in exchange for the code in `url`, once, within a minute. It is in the list of keys, and can be revoked there.
+         *
+         *     Accepts any key.
+         */
+        post: operations["grantOAuthRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/webhooks": {
         parameters: {
             query?: never;
@@ -11254,6 +11298,7 @@ export interface operations {
                      *               "org:files:read",
                      *               "org:groups:read"
                      *             ],
+                     *             "audience": null,
                      *             "maxUses": null,
                      *             "uses": 0,
                      *             "createdAt": "2026-11-21T10:58:03.485Z",
@@ -11278,6 +11323,8 @@ export interface operations {
                                     name: string;
                                 } | null;
                                 scopes: string[];
+                                /** @description `mcp`: it works only at `/mcp`, for a client that a user gave access. Null: it works everywhere. */
+                                audience: "mcp" | null;
                                 maxUses: number | null;
                                 /** @description Counted only if uses are limited. */
                                 uses: number;
@@ -12665,6 +12712,151 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    readOAuthRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "query": "response_type=code&client_id=https%3A%2F%2Fclient.example.com%2Fmcp.json&redirect_uri=http%3A%2F%2F127.0.0.1%3A7777%2Fback&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256&resource=https%3A%2F%2Fberth.example.com%2Fmcp"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The query string of the page to which the client sent the browser, without the `?`. */
+                    query: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The client, and what it asks for. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "client": {
+                     *           "id": "https://client.example.com/mcp.json",
+                     *           "host": "client.example.com",
+                     *           "name": "Example"
+                     *         },
+                     *         "returnsTo": "127.0.0.1:7777",
+                     *         "scopes": [
+                     *           "org:agents:read",
+                     *           "org:files:read"
+                     *         ],
+                     *         "refusalUrl": "http://127.0.0.1:7777/back?error=access_denied"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            client: {
+                                /** @description The URL of the client’s document. */
+                                id: string;
+                                /** @description The host that vouches for the client. */
+                                host: string;
+                                /** @description As the client names itself, which nobody verifies. */
+                                name: string | null;
+                            };
+                            /** @description Where the browser goes with the code: a host, or the scheme of a program. */
+                            returnsTo: string;
+                            /** @description What the client asks for and the user can give. */
+                            scopes: ("org:agents:read" | "org:agents:write" | "org:files:read" | "org:files:write")[];
+                            /** @description Where the browser goes if the user refuses. */
+                            refusalUrl: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    grantOAuthRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "query": "response_type=code&client_id=https%3A%2F%2Fclient.example.com%2Fmcp.json&redirect_uri=http%3A%2F%2F127.0.0.1%3A7777%2Fback&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256&resource=https%3A%2F%2Fberth.example.com%2Fmcp",
+                 *       "scopes": [
+                 *         "org:agents:read",
+                 *         "org:files:read"
+                 *       ],
+                 *       "days": 30
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The query string of the page to which the client sent the browser, without the `?`. */
+                    query: string;
+                    scopes: ("org:agents:read" | "org:agents:write" | "org:files:read" | "org:files:write")[];
+                    /** @description After how many days the access ends. */
+                    days: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Where the browser goes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "url": "http://127.0.0.1:7777/back?code=…&state=…"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            url: string;
+                        };
                     };
                 };
             };
@@ -15482,6 +15674,9 @@ export interface operations {
                      *           "description": "Keeps the catalogue.",
                      *           "vibe": null,
                      *           "emoji": null,
+                     *           "protocols": [
+                     *             "a2a"
+                     *           ],
                      *           "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *           "createdAt": "2026-11-21T10:58:03.485Z",
                      *           "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -15512,6 +15707,8 @@ export interface operations {
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
+                            /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                            protocols: ("a2a" | "mcp")[];
                             /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
@@ -15572,6 +15769,9 @@ export interface operations {
                 /**
                  * @example {
                  *       "name": "Librarian",
+                 *       "protocols": [
+                 *         "a2a"
+                 *       ],
                  *       "templateId": "assistant"
                  *     }
                  */
@@ -15584,6 +15784,8 @@ export interface operations {
                     description?: string | null;
                     vibe?: string | null;
                     emoji?: string | null;
+                    /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                    protocols?: ("a2a" | "mcp")[];
                     /**
                      * @default openclaw
                      * @constant
@@ -15688,6 +15890,9 @@ export interface operations {
                      *         "description": "Keeps the catalogue.",
                      *         "vibe": null,
                      *         "emoji": null,
+                     *         "protocols": [
+                     *           "a2a"
+                     *         ],
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -15717,6 +15922,8 @@ export interface operations {
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
+                            /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                            protocols: ("a2a" | "mcp")[];
                             /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
@@ -15770,6 +15977,9 @@ export interface operations {
                      *         "description": "Keeps the catalogue.",
                      *         "vibe": null,
                      *         "emoji": null,
+                     *         "protocols": [
+                     *           "a2a"
+                     *         ],
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -15798,6 +16008,8 @@ export interface operations {
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
+                            /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                            protocols: ("a2a" | "mcp")[];
                             /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
@@ -15862,6 +16074,9 @@ export interface operations {
                      *         "description": "Keeps the catalogue.",
                      *         "vibe": null,
                      *         "emoji": null,
+                     *         "protocols": [
+                     *           "a2a"
+                     *         ],
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -15943,6 +16158,8 @@ export interface operations {
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
+                            /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                            protocols: ("a2a" | "mcp")[];
                             /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
@@ -16184,7 +16401,9 @@ export interface operations {
                     description?: string | null;
                     vibe?: string | null;
                     emoji?: string | null;
-                } | Record<string, never> | Record<string, never> | Record<string, never> | Record<string, never>;
+                    /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                    protocols?: ("a2a" | "mcp")[];
+                } | Record<string, never> | Record<string, never> | Record<string, never> | Record<string, never> | Record<string, never>;
             };
         };
         responses: {
@@ -16208,6 +16427,9 @@ export interface operations {
                      *         "description": "Keeps the catalogue.",
                      *         "vibe": null,
                      *         "emoji": null,
+                     *         "protocols": [
+                     *           "a2a"
+                     *         ],
                      *         "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *         "createdAt": "2026-11-21T10:58:03.485Z",
                      *         "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -16237,6 +16459,8 @@ export interface operations {
                             description: string | null;
                             vibe: string | null;
                             emoji: string | null;
+                            /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                            protocols: ("a2a" | "mcp")[];
                             /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                             gatewayToken: string | null;
                             createdAt: string;
@@ -16481,6 +16705,9 @@ export interface operations {
                      *             "description": "Keeps the catalogue.",
                      *             "vibe": null,
                      *             "emoji": null,
+                     *             "protocols": [
+                     *               "a2a"
+                     *             ],
                      *             "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *             "createdAt": "2026-11-21T10:58:03.485Z",
                      *             "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -16520,6 +16747,8 @@ export interface operations {
                                 description: string | null;
                                 vibe: string | null;
                                 emoji: string | null;
+                                /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                                protocols: ("a2a" | "mcp")[];
                                 /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                                 gatewayToken: string | null;
                                 createdAt: string;
@@ -16582,6 +16811,9 @@ export interface operations {
                      *             "description": "Keeps the catalogue.",
                      *             "vibe": null,
                      *             "emoji": null,
+                     *             "protocols": [
+                     *               "a2a"
+                     *             ],
                      *             "gatewayToken": "5b0c1f0e-6c1d-4f0b-9a53-0c9f2f6d1a77",
                      *             "createdAt": "2026-11-21T10:58:03.485Z",
                      *             "updatedAt": "2026-11-21T10:58:03.485Z",
@@ -16621,6 +16853,8 @@ export interface operations {
                                 description: string | null;
                                 vibe: string | null;
                                 emoji: string | null;
+                                /** @description Protocols in which other agents may talk to it on its own host: `a2a`, `mcp`. Default: none. */
+                                protocols: ("a2a" | "mcp")[];
                                 /** @description Opens the agent’s own host and its git repository. Null for read-only callers and for platform tokens. */
                                 gatewayToken: string | null;
                                 createdAt: string;

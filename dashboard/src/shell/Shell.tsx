@@ -5,6 +5,7 @@ import { api, RequestError, showWorkspace, unwrap } from '../api/client.ts'
 import { forgetChanges } from '../api/event-store.ts'
 import { followChanges } from '../api/live.ts'
 import { useMe } from '../api/me.ts'
+import { rememberPage } from '../pages/login/come-back.ts'
 import { Login } from '../pages/login/Login.tsx'
 import { Icon, IconButton } from '../parts/icon.tsx'
 import { ForMembers } from '../parts/rights.tsx'
@@ -52,6 +53,9 @@ export function Shell() {
     first.current = isOut ? undefined : workspaceId
     showWorkspace(first.current)
   }, [workspaceId, isOut])
+  useEffect(() => {
+    if (isOut) rememberPage()
+  }, [isOut])
   if (isOut) return <Login />
   if (!me.data)
     return (

@@ -143,6 +143,10 @@ export const TAGS = [
     'Instance',
     'For admins of the instance, with keys that have a scope for it: plans, all workspaces, stored content, and the health of components.',
   ],
+  [
+    'MCP clients',
+    'Clients of `/mcp` that ask a user for access in the browser. Metadata for them is below `/.well-known`; a code is exchanged at `/oauth/token`.',
+  ],
   ['Health', 'For load balancers and monitoring.'],
   ['Documentation', 'This document, for programs and for people.'],
 ] as const

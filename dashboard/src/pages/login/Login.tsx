@@ -6,6 +6,7 @@ import { signInByPasskey } from '../../api/passkeys.ts'
 import { Copy } from '../../parts/copy.tsx'
 import { Button, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
+import { comeBack } from './come-back.ts'
 import { Invited } from './Invited.tsx'
 
 /** Reads the URL: a link's token, an invitation, or the OpenID provider's response. */
@@ -36,7 +37,7 @@ export function Login() {
     async onSuccess() {
       await queries.resetQueries()
       // An invited user joins as the user who just signed in.
-      if (!invitation) await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
+      if (!invitation && !comeBack()) await navigate({ to: isLink ? '/dashboard/account' : '/dashboard' })
     },
   })
   const { mutate: finish, reset } = signIn

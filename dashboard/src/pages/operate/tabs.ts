@@ -8,6 +8,7 @@ export function operateTabs({ isOwner, isInstanceAdmin }: ReturnType<typeof useR
   return [
     { to: '/dashboard/operate/operations', label: tabs.operations },
     { to: '/dashboard/operate/keys', label: tabs.keys },
+    { to: '/dashboard/operate/connect', label: tabs.connect },
     { to: '/dashboard/operate/egress', label: tabs.egress },
     ...(isOwner
       ? [

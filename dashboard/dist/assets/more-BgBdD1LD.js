@@ -1,1 +1,0 @@
-import{t as e}from"./texts-CyooOoSp.js";import{it as t}from"./index-A1eeGb-O.js";import{k as n}from"./me-D0dP14sF.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
