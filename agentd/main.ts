@@ -25,6 +25,7 @@ import { type Agent, AgentdServer, type Service } from './server.ts'
 import { skillsService } from './skills.ts'
 import { Status, statusService } from './status.ts'
 import { TaskWatch, tasksService } from './tasks.ts'
+import { terminalService } from './terminals.ts'
 import { UsageWatch, usageService } from './usage.ts'
 import { makeRoot, workspaceService } from './workspace.ts'
 
@@ -71,6 +72,7 @@ const services: Service[] = [
   usageService(usage),
   logService(agent),
   execService(agent),
+  terminalService(agent),
   filesService(agent),
   rpcService(agent),
   chatService(agent),

@@ -82,6 +82,8 @@ export interface ProcessEntry {
   hasEnded: boolean
   parent: number
   session: number
+  /** The process group in the foreground of its terminal; -1 without a terminal. */
+  foreground: number
   /** Resident memory; shared pages count for each process. */
   memoryBytes: number
   /** Processor time used so far, including that of its ended children. */
@@ -106,6 +108,7 @@ async function readProcess(pid: number): Promise<ProcessEntry | undefined> {
     hasEnded: fields[0] === 'Z' || fields[0] === 'X',
     parent: field(4),
     session: field(6),
+    foreground: field(8),
     memoryBytes: field(24) * pageBytes(),
     cpuSeconds: (field(14) + field(15) + field(16) + field(17)) / TICKS_PER_SECOND,
     threads: field(20),

@@ -371,6 +371,8 @@ export const AGENTD_ERRORS = {
   /** The engine's own refusal, in `message`. */
   engine: 502,
   disk_full: 507,
+  /** The sandbox lacks a program or device that this needs. */
+  unsupported: 501,
   internal: 500,
 } as const
 export type AgentdErrorCode = keyof typeof AGENTD_ERRORS
