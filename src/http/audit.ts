@@ -165,6 +165,28 @@ export class Audit {
     )
   }
 
+  /** Runs a connection, and records its beginning and its end: two entries with the same request id. */
+  async ofConnection(
+    declared: AuditedRoute,
+    ended: string,
+    { req, res }: { req: Request; res: Response },
+    run: () => Promise<unknown>,
+  ): Promise<void> {
+    const entry = {
+      ...entryOf(req, res, callerOf(res), declared.success.status),
+      method: declared.method.toUpperCase(),
+      route: declared.path,
+      resource: resourceOf(declared, req.params, undefined),
+    }
+    await this.#sink.write(auditRow({ ...entry, action: declared.id }))
+    try {
+      await run()
+    } finally {
+      // The sink reports its own problems.
+      await this.#sink.write(auditRow({ ...entry, action: ended })).catch(() => {})
+    }
+  }
+
   /** Records that a credential was refused, within the limits per minute. The response does not wait for it. */
   failedSignIn(req: Request, res: Response, code: string): void {
     res.locals.hasFailed = true

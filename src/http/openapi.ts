@@ -200,6 +200,7 @@ function failures(route: Route): Json {
   if (route.path.includes(':') || route.query || hasBody || route.operation) statuses.add(400)
   if (hasBody) for (const status of [408, 413, 415]) statuses.add(status)
   if (route.operation) statuses.add(422)
+  if (route.connection) statuses.add(426)
   const { otherFailure } = route
   return Object.fromEntries(
     [...statuses].sort().map((status) => {

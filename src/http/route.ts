@@ -17,6 +17,7 @@ import {
 import type { BoundKind, Bounds } from '../lib/bounds.ts'
 import type { AddressLimits } from './address-limits.ts'
 import { type Audit, beginEntry, type EntryOfChange, isAudited } from './audit.ts'
+import { holdConnection } from './connection.ts'
 import type { Callers } from './cross-origin.ts'
 import { abortOnDisconnect } from './disconnect.ts'
 import { callerOfConnection } from './in-process.ts'
@@ -148,6 +149,11 @@ export interface Route {
   audited?: false
   /** The handler writes the audit entry, `entry`, in the statement of its change. */
   entryWithChange?: boolean
+  /**
+   * The route is a WebSocket, and its handler resolves when the connection has ended. The audit records the beginning
+   * under the route's id, and the end under this action.
+   */
+  connection?: { ended: string }
   /** The route starts an operation: `Prefer`, `Idempotency-Key`, `Operation-Id` and `Location` apply. */
   operation?: boolean
   handle(context: Context<unknown, unknown, unknown>): Promise<RouteResponse | undefined>
@@ -302,7 +308,7 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     const work = async () => {
       await handle(req, res)
       // A client may read slowly.
-      if (!res.closed) await once(res, 'close')
+      if (!res.closed && !declared.connection) await once(res, 'close')
     }
     const transfer = transferOf(req, res, (error) => res.locals.gone.abort(error))
     return services.bounds.run(bound, res.locals.principal, work, transfer)
@@ -332,7 +338,10 @@ function middleware(declared: Route, services: RouteServices): RequestHandler[] 
     }
     // If bytes are uploaded without a key, the handler identifies the caller first.
     if (!declared.entryWithChange && (principal || !declared.stream)) await beginEntry(res)
-    const result = await declared.handle(context).catch((error) => {
+    const work = () => declared.handle(context)
+    if (declared.connection)
+      return holdConnection(services.audit, declared, declared.connection.ended, { req, res }, work)
+    const result = await work().catch((error) => {
       throwIfEnded(signal)
       throw error
     })

@@ -38,7 +38,7 @@ export function createServer(options: ServerOptions): Express {
   app.use(timeRequest)
   app.use(discardUnread)
   app.use(vhosts)
-  app.use(refuseUpgrades)
+  app.use(refuseUpgrades(routes))
   app.use(helmet({ strictTransportSecurity: { maxAge: HSTS_SECONDS } }))
   for (const control of controls) app.use(control)
   mountRoutes(app, routes, services)
@@ -49,10 +49,16 @@ export function createServer(options: ServerOptions): Express {
   return app
 }
 
-/** Rejects upgrades: the API has no WebSockets, and a client that requested one could not read any other response. */
-const refuseUpgrades: RequestHandler = (req, _res, next) => {
-  if (isUpgrade(req)) throw badRequest('upgrade: there is no WebSocket here')
-  next()
+/** Rejects upgrades elsewhere than at a WebSocket: their client could not read any other response. */
+function refuseUpgrades(routes: Route[]): RequestHandler {
+  const sockets = routes
+    .filter(({ connection }) => connection)
+    .map(({ path }) => new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`))
+  return (req, _res, next) => {
+    if (isUpgrade(req) && !sockets.some((socket) => socket.test(req.path)))
+      throw badRequest('upgrade: there is no WebSocket here')
+    next()
+  }
 }
 
 /** Logs a line for each request; its id is in the response (`X-Request-Id`, 32 hexadecimal digits). */

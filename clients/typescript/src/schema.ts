@@ -3461,6 +3461,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/agents/{agentId}/console/terminal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Open a terminal in an agent
+         * @description A WebSocket to a shell on a terminal, with the environment and the folder of console commands. Binary messages are bytes of the terminal, both ways, 64 KiB at most; text messages are JSON.
+         *
+         *     The client sends `{"type": "resize", "columns", "rows"}`. Berth sends `ready` (`{"terminal", "from"}`) first, and one of these last: `exit` (`{"code", "reason"}`), `taken` if another client connected to the same terminal, or `error` (`{"code", "message"}`) if it could not be opened.
+         *
+         *     After any other end, connect again with `terminal`: a shell without a client is kept for 10 minutes. The position of the output is `from` plus the bytes received since; with `after`, only what followed is sent, out of the last 256 KiB. An agent has 8 terminals at most, of which a new one replaces the one that has been without a client for longest. A terminal without input or output for 12 hours ends.
+         *
+         *     Browsers authenticate with the session of the dashboard, other clients with a header. The audit has an entry for the beginning (`openTerminal`) and one for the end (`closeTerminal`) of each connection, and never what was typed.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        get: operations["openTerminal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/files": {
         parameters: {
             query?: never;
@@ -5316,6 +5346,18 @@ export interface components {
                 "Error-Code": components["headers"]["Error-Code"];
                 "Error-Detail": components["headers"]["Error-Detail"];
                 "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The route is a WebSocket, and the request asks for no upgrade. */
+        426: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "Error-Code": components["headers"]["Error-Code"];
+                "Error-Detail": components["headers"]["Error-Detail"];
                 [name: string]: unknown;
             };
             content: {
@@ -19575,6 +19617,52 @@ export interface operations {
             408: components["responses"]["408"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    openTerminal: {
+        parameters: {
+            query?: {
+                /** @description The width of the terminal. */
+                columns?: number;
+                /** @description The height of the terminal. */
+                rows?: number;
+                /** @description A running terminal to connect to again; without it, a new one opens. */
+                terminal?: string;
+                /** @description The position in its output after which it continues; by default, all kept output is sent again. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The terminal opens. */
+            101: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            426: components["responses"]["426"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -123,6 +123,9 @@ const responses: Record<string, Json> = {
     'RateLimit-Reset',
     'Retry-After',
   ),
+  426: failure('The route is a WebSocket, and the request asks for no upgrade.', {
+    upgrade_required: 'This is a WebSocket: ask for an upgrade',
+  }),
   431: { description: 'The URL or the headers are larger than 16 KiB. The response has no body.' },
   500: failure('An internal error; the log has the cause.', { internal: 'Internal server error' }),
   502: failure('An agent or a remote server sent an invalid response.', {

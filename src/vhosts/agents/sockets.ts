@@ -3,14 +3,14 @@
  * per line, beginning with the last lines.
  */
 import type { Request, Response } from 'express'
-import { type WebSocket, WebSocketServer } from 'ws'
+import type { WebSocket } from 'ws'
 import { endToEnd } from '../../../agentd/relay.ts'
 import type { Agent } from '../../agents/agent.ts'
 import { type AgentdClient, AgentdError } from '../../agents/agentd-client.ts'
 import { logLine, SHOWN_LINES } from '../../agents/agentd-status.ts'
 import { jsonLines } from '../../agents/agentd-stream.ts'
 import { ApiError } from '../../errors.ts'
-import { takeUpgrade } from '../../http/upgrade.ts'
+import { acceptSocket, keepAlive, refuseSocket, send } from '../../http/web-socket.ts'
 import { CLOSE, type CloseCode } from '../../lib/net/websocket.ts'
 import { openBridge, type SocketBridge } from '../socket-bridge.ts'
 
@@ -51,37 +51,6 @@ export async function openChat(
   }
 }
 
-/** Limit for messages of clients, which have nothing to send to the log. */
-const MAX_MESSAGE_BYTES = 4096
-
-const server = new WebSocketServer({
-  noServer: true,
-  clientTracking: false,
-  perMessageDeflate: false,
-  maxPayload: MAX_MESSAGE_BYTES,
-})
-
-/** Accepts the upgrade of a request; undefined if the client's handshake is wrong, which the client was told. */
-function acceptSocket(req: Request, res: Response): WebSocket | undefined {
-  const { socket, head } = takeUpgrade(req, res)
-  let accepted: WebSocket | undefined
-  server.handleUpgrade(req, socket, head, (webSocket) => {
-    accepted = webSocket
-  })
-  // A close event follows each error.
-  accepted?.on('error', () => {})
-  return accepted
-}
-
-/**
- * Accepts the upgrade and closes: browsers show the close code of a WebSocket, but not the status of a rejected
- * upgrade.
- */
-function refuseSocket(req: Request, res: Response, code: CloseCode, reason: string): undefined {
-  acceptSocket(req, res)?.close(code, reason)
-}
-
-const PING_MS = 30_000
 const CLOSING_MS = 1000
 const MAX_LINE_BYTES = 65_536
 
@@ -139,23 +108,4 @@ export class LogStream {
     await closed
     stopPings()
   }
-}
-
-/** Resolves when the line is sent: nothing is buffered here for a slow reader; agentd drops lines instead. */
-function send(socket: WebSocket, line: string): Promise<void> {
-  return new Promise((resolve, reject) => socket.send(line, (error) => (error ? reject(error) : resolve())))
-}
-
-/** @param lose called if the client does not answer pings. @returns a function that stops the pings. */
-function keepAlive(socket: WebSocket, lose: () => void): () => void {
-  let isThere = true
-  socket.on('pong', () => {
-    isThere = true
-  })
-  const timer = setInterval(() => {
-    if (!isThere) return lose()
-    isThere = false
-    socket.ping()
-  }, PING_MS)
-  return () => clearInterval(timer)
 }
