@@ -25,7 +25,7 @@ import { installPlugins, without } from './plugins.ts'
 import { killProcessTree } from './processes.ts'
 import type { AgentdConfig, AgentStatus, GatewayState, StartRequest } from './protocol.ts'
 import type { GatewayHandle } from './server.ts'
-import { canTakeOver, replaceEnvironment, requireUnread } from './spare.ts'
+import { applyConfig, canTakeOver, replaceEnvironment, requireUnread } from './spare.ts'
 import { writeTrust } from './trust.ts'
 import { makeRoot } from './workspace.ts'
 
@@ -139,9 +139,9 @@ export class Gateway implements GatewayHandle {
     try {
       this.#adopt(request)
       await requireUnread(request, config)
-      // The engine would apply most of a changed config while it runs, but keeps what it has made of the old one.
-      if (await this.#writeConfig(request)) throw new Error('its config differs')
+      // First: what the engine makes of a config depends on the variables.
       await replaceEnvironment(child, before, this.#env)
+      await applyConfig(log, () => this.#writeConfig(request))
       if (child.pid !== this.#status.pid) throw new Error('it has ended')
       if (isOver()) return
       run.isChangingHands = false
@@ -279,7 +279,7 @@ export class Gateway implements GatewayHandle {
     }
   }
 
-  #writeConfig({ defaultConfig, spare = false }: StartRequest): Promise<boolean> {
+  #writeConfig({ defaultConfig, spare = false }: StartRequest): Promise<string[]> {
     const { config, paths } = this.#options
     const defaults = onThisMachine(paths, defaultConfig)
     const { engineDir } = config

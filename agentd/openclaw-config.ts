@@ -27,26 +27,41 @@ export class ConfigError extends Error {
  * @param options.owned, options.defaults with the paths of this machine, see {@link onThisMachine}.
  * @param options.engineDir contains the parser for JSON5, which the engine also accepts.
  * @param options.spare for a gateway without an owner: nothing of this config is left in the owner's.
- * @returns whether the file was replaced. @throws ConfigError
+ * @returns the paths of the values that differ from before; empty if the file was not replaced. @throws ConfigError
  */
 export async function writeConfig(
   paths: Paths,
   options: { owned: Json; defaults: Json; engineDir: string; spare?: boolean },
-): Promise<boolean> {
+): Promise<string[]> {
   const { owned, defaults, engineDir, spare = false } = options
   const mark = join(paths.state, SPARE_MARK)
   if (spare) await replaceFile(mark, '')
   const isSpares = (await readPlainFile(mark, 0).catch(() => undefined)) !== undefined
   const text = await readConfig(paths.configFile)
-  const before = text === undefined || isSpares ? {} : parseConfig(text, engineDir)
+  const stored = text === undefined ? {} : parseConfig(text, engineDir)
+  const before = isSpares ? {} : stored
   const after = override(fill(withoutGateway(before), defaults), owned)
-  const isNew = text === undefined || !isDeepStrictEqual(parseConfig(text, engineDir), after)
-  if (isNew) {
+  const changed = differences(stored, after)
+  if (text === undefined || changed.length > 0) {
     await makeFolders(dirname(paths.configFile))
     await replaceConfig(paths.configFile, `${JSON.stringify(after, null, 2)}\n`)
   }
   if (isSpares && !spare) await unlink(mark)
-  return isNew
+  return changed
+}
+
+const isBranch = (value: unknown): value is Json | undefined => value === undefined || isObject(value)
+
+/** The paths of values that differ, with dots between keys. */
+function differences(before: Json, after: Json, path: string[] = []): string[] {
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...keys].flatMap((key) => {
+    const here = [...path, key]
+    const [there, then] = [before, after].map((of) => (Object.hasOwn(of, key) ? of[key] : undefined))
+    if (isDeepStrictEqual(there, then)) return []
+    const below = isBranch(there) && isBranch(then) ? differences(there ?? {}, then ?? {}, here) : []
+    return below.length > 0 ? below : [here.join('.')]
+  })
 }
 
 /** The keys that lead a provider to the model gateway. The rest of its entry belongs to the agent's owner. */

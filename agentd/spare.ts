@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, execFile } from 'node:child_process'
 import { join } from 'node:path'
+import type { Log } from './logs.ts'
 import type { AgentdConfig, StartRequest } from './protocol.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -15,6 +16,15 @@ const ANSWER_MS = 15_000
 const SEARCH_MS = 5000
 /** Variables that Node or the C library may read at their start. */
 const READ_BY_NODE = /^(NODE_|UV_|LC_|LANG|TZ$)/
+
+/**
+ * Values that the engine applies completely while it runs: its lists of models, plugins, tools and commands are the same
+ * as after a start, and turns use the provider's dialect.
+ */
+const LIVE = /^(models\.providers\.|agents\.defaults\.model(\.|$))/
+/** The engine's part that reads a changed config, and its words once it has applied it. */
+const RELOADER = 'gateway/reload'
+const APPLIED = /^config (hot reload|change) applied/
 
 /** JavaScript, because Node's type stripper would stay in the gateway's memory. */
 const MODULE = `
@@ -101,5 +111,30 @@ export async function replaceEnvironment(
     await done.promise
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/**
+ * Changes the config of a gateway that runs, and waits until the gateway has applied it.
+ * @param write returns the paths of changed values.
+ * @throws Error if it needs another start for them, or does not apply them in time.
+ */
+export async function applyConfig(log: Log, write: () => Promise<string[]>): Promise<void> {
+  const applied = Promise.withResolvers<void>()
+  applied.promise.catch(() => {})
+  const unsubscribe = log.subscribe(({ level, source, message }) => {
+    if (source !== RELOADER) return
+    if (APPLIED.test(message)) applied.resolve()
+    else if (level !== 'INFO') applied.reject(new Error(message))
+  })
+  const timer = setTimeout(() => applied.reject(new Error('it does not apply its config')), ANSWER_MS)
+  try {
+    const changed = await write()
+    const other = changed.find((path) => !LIVE.test(path))
+    if (other !== undefined) throw new Error(`its config differs in ${other}`)
+    if (changed.length > 0) await applied.promise
+  } finally {
+    clearTimeout(timer)
+    unsubscribe()
   }
 }

@@ -44,7 +44,7 @@ export async function adoptSpare(
   }
 }
 
-/** What the operation that starts its new agent must know of a spare. */
+/** The input of the operation that starts the new owner of a spare, if there is one. */
 export const inputOf = (spare: Spare | undefined): InputOf<'agent.provision'> => ({
   spare: spare?.seed,
   spareSettings: spare?.settings,

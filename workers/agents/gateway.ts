@@ -12,7 +12,7 @@ import type { PrismaClient } from '../../src/db/prisma.ts'
 import { isSpare } from '../../src/db/statements/pool.ts'
 import { crashPoint } from '../../src/lib/crash-point.ts'
 import type { Encryption } from '../../src/lib/encryption.ts'
-import { LLM_KEY } from '../../src/model-providers.ts'
+import { LLM_KEY, MODEL_PROVIDERS } from '../../src/model-providers.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import type { Run } from '../../src/operations/handler.ts'
@@ -32,6 +32,7 @@ const PAUSE_MS = 500
 const NEWS_MS = 100
 /** The engine's exit code if it refuses its state or its configuration. */
 const REFUSED = 78
+const PROVIDER_KEYS = new Set(MODEL_PROVIDERS.flatMap(({ secrets }) => secrets))
 /** Telegram is part of the engine; the other channels' plugins have the engine's version. */
 const BUNDLED: readonly Channel[] = ['telegram']
 
@@ -98,7 +99,7 @@ interface EnvironmentServices {
  *
  * If a secret does not decrypt, because it was encrypted with another SECRETS_KEY or there is no key, the agent is not
  * started: it would seem to work until the first request that needs the secret. The message names the secrets.
- * @returns `env`, in `names` the secrets in it, in `secretVersions` the version of each secret in it, by the secret's
+ * @returns `env`, in `names` the secrets in it other than providers' keys, in `secretVersions` the version of each secret in it, by the secret's
  *   id, and whether the workspace's LLM key is among them.
  * @throws StartFailed `secrets_unreadable`
  */
@@ -132,7 +133,8 @@ export async function agentEnvironment(
     )
   return {
     env: { ...secrets, ...identity(agent, config) },
-    names: Object.keys(secrets),
+    // The engine reads these names with each request.
+    names: Object.keys(secrets).filter((name) => !PROVIDER_KEYS.has(name)),
     secretVersions: Object.fromEntries(attached.map(({ id, version }) => [id, version])),
     hasLlmKey: attached.some(({ modelKeyHash }) => modelKeyHash !== null),
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { appendFile, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import type { AgentStatus, StartRequest } from '../../../agentd/protocol.ts'
+import type { AgentStatus, LogLine, StartRequest } from '../../../agentd/protocol.ts'
 import { processesOf, standInEngine, TestAgentd } from './agentd.ts'
 
 let engineDir: string
@@ -60,6 +60,16 @@ describe('a spare gateway', { timeout: 600_000 }, () => {
     assert.equal((await environment()).env.MY_KEY, 'k-123456')
     const again = await start({ ...request, run: 'another' })
     assert.notEqual(again, pid)
+  })
+
+  test('a spare gateway applies its owner’s models while it runs', async () => {
+    const pid = await spare()
+    const models = { providers: { anthropic: { baseUrl: 'http://127.0.0.1:9' } } }
+    const ownedConfig = { mine: 1, models, agents: { defaults: { model: { primary: 'anthropic/a' } } } }
+    assert.equal(await start({ run: 'owner', ...SETTINGS, ownedConfig, env: {} }), pid)
+    assert.deepEqual((await config()).models, models)
+    const { body } = await agentd.call<{ lines: LogLine[] }>('GET', '/v1/logs')
+    assert.ok(body.lines.some(({ source }) => source === 'gateway/reload'))
   })
 
   const restarts: [string, Partial<StartRequest>][] = [

@@ -3,9 +3,9 @@
  * log does not hide.
  */
 import { execSync, spawn } from 'node:child_process'
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, watch } from 'node:fs'
 import { createServer } from 'node:http'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 
 const {
   AGENT_READY_AFTER_MS = '0',
@@ -16,9 +16,10 @@ const {
   AGENT_FLOOD_BYTES,
   AGENT_IGNORE_SIGTERM,
   AGENT_HELPER,
+  OPENCLAW_CONFIG_PATH,
 } = process.env
-const say = (level, message) =>
-  console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem: 'gateway', message }))
+const say = (level, message, subsystem = 'gateway') =>
+  console.log(JSON.stringify({ time: new Date().toISOString(), level, subsystem, message }))
 
 say('info', `environment: ${JSON.stringify(process.env)}`)
 if (AGENT_SAY) say('error', AGENT_SAY.replace('{pid}', process.pid))
@@ -33,6 +34,11 @@ if (AGENT_FLOOD_BYTES) {
   // Later and repeatedly, because anything that comes while agentd is behind the flood is dropped with it.
   setInterval(() => say('info', 'the flood is over'), 1500)
 }
+
+// Like the engine, whatever has changed.
+watch(dirname(OPENCLAW_CONFIG_PATH), (_, name) => {
+  if (name === basename(OPENCLAW_CONFIG_PATH)) say('info', 'config hot reload applied (all)', 'gateway/reload')
+})
 
 const started = Date.now()
 const server = createServer((req, res) => {
