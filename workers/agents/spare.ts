@@ -1,15 +1,20 @@
 /** Spares from the worker's side: what they are started with, and whether one is still as its new owner needs it. */
 import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Agent } from '../../src/agents/agent.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
+import { readOwnersWait } from '../../src/db/statements/pool.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
-import type { Run } from '../../src/operations/handler.ts'
+import { RetryLater, type Run } from '../../src/operations/handler.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import type { AgentdEndpoint } from './sandbox.ts'
 
 const ANSWER_MS = 3000
+/** How often a spare's start looks for owners that wait, and how long it rests after it has yielded. */
+const YIELD_MS = 500
+const RETRY_MS = 1000
 /** A step that is over sooner is not shown. */
 const SHOWN_MS = 300
 
@@ -47,6 +52,36 @@ export async function reachSpare(
   } catch (error) {
     if (error instanceof AgentdError) return undefined
     throw error
+  }
+}
+
+/**
+ * Starts the gateway of a spare. If an owner's operation waits for a place by then, this one gives its place up: the
+ * gateway boots on, and the next attempt finds it.
+ * @throws RetryLater
+ */
+export async function yieldingToOwners<T>(
+  { pool }: AgentWorkerServices,
+  run: Run,
+  start: (run: Run) => Promise<T>,
+): Promise<T> {
+  const yielded = new AbortController()
+  const over = new AbortController()
+  const watch = async () => {
+    while (!over.signal.aborted) {
+      await delay(YIELD_MS, undefined, { signal: over.signal })
+      if ((await readOwnersWait.one(pool)).wait) yielded.abort()
+    }
+  }
+  // Without the database the start continues.
+  watch().catch(() => {})
+  try {
+    return await start({ ...run, signal: AbortSignal.any([run.signal, yielded.signal]) })
+  } catch (error) {
+    if (!yielded.signal.aborted || run.signal.aborted) throw error
+    throw new RetryLater('yielded', 'an agent with an owner starts first', { delayMs: RETRY_MS })
+  } finally {
+    over.abort()
   }
 }
 

@@ -19,7 +19,7 @@ import { readSecretsAndChannels, startGateway } from './gateway.ts'
 import { MAX_REASON } from './handler.ts'
 import { applyFirstManifest } from './manifest/apply.ts'
 import { type AgentdEndpoint, prepareEngine, startSandbox } from './sandbox.ts'
-import { reachSpare, withSlowSteps } from './spare.ts'
+import { reachSpare, withSlowSteps, yieldingToOwners } from './spare.ts'
 import { commitFirst, prepareSpare, prepareWorkspace } from './workspace.ts'
 
 export interface StartedAgent {
@@ -153,7 +153,9 @@ async function startSpare(
 ): Promise<StartedAgent> {
   await prepareSpare(services, run, agent, target)
   const { request } = await readSecretsAndChannels(services, run, agent, version)
-  const status = await startGateway(services, run, agent, target, { ...request, scripts: 'none' })
+  const status = await yieldingToOwners(services, run, (yielding) =>
+    startGateway(services, yielding, agent, target, { ...request, scripts: 'none' }),
+  )
   return { address: target.address, status, secretVersions: {}, problems: undefined }
 }
 

@@ -62,3 +62,12 @@ export const readPoolRoom = statement({
       AND NOT EXISTS (SELECT FROM operation WHERE workspace_id = '${POOL_WORKSPACE}' AND state = 'failed'
         AND finished_at > now() - $1 * interval '1 ms') AS "mayStart"`,
 })
+
+/** Whether an owner's operation waits for a place among those on agents. */
+export const readOwnersWait = statement({
+  name: 'spare-yield',
+  parameters: [],
+  columns: { wait: 'bool' },
+  text: `SELECT EXISTS (SELECT FROM operation WHERE queue = 'agents' AND state = 'queued'
+    AND next_attempt_at <= now() AND workspace_id <> '${POOL_WORKSPACE}') AS wait`,
+})

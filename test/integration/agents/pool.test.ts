@@ -243,6 +243,24 @@ describe('the pool', { timeout: 600_000 }, () => {
       assert.equal(await world.runtime.inspect(spare.agentId), undefined)
     })
 
+  it('a spare that boots gives its place to an owner’s agent that waits', async () => {
+    await withConfig({ BERTH_ENGINE_VERSIONS: [STAND_IN.slow] }, () => fillPool(world.services))
+    const [start] = await waiting('agent.provision')
+    assert.ok(start)
+    const ended = world.run(start.id)
+    const hasGateway = async () => {
+      const { rows } = await pool.query('SELECT FROM operation WHERE id = $1 AND step = $2', [
+        start.id,
+        'gateway',
+      ])
+      return rows.length > 0
+    }
+    await until('its gateway boots', hasGateway)
+    await world.create()
+    const { state, error_code: code } = await ended
+    assert.deepEqual([state, code], ['queued', 'yielded'])
+  })
+
   it('no spare is started while an owner’s agent starts, or soon after one has failed', async () => {
     const { operationId } = await world.create()
     await fillPool(world.services)
