@@ -151,6 +151,13 @@ export const IN_TURN: Record<Turn, Step[]> = {
       show: 24,
     },
     {
+      name: 'demo of forks in docker',
+      run: 'npm run demo:fork -- --runtime docker',
+      needs: DOCKER_TOOLS,
+      containers: ['docker'],
+      show: 24,
+    },
+    {
       name: 'demo of a brokered secret in docker',
       run: 'npm run demo:keys -- --runtime docker',
       needs: DOCKER_TOOLS,

@@ -7,7 +7,7 @@ import { type Berth, startBerth, UnexpectedAnswer } from './berth.ts'
 import type { Demo } from './run.ts'
 
 /** The domain of the agents' hosts. */
-const AGENT_DOMAIN = 'agents.localhost'
+export const AGENT_DOMAIN = 'agents.localhost'
 /** How long a demo waits for an agent to disappear. */
 const REMOVE_MS = 60_000
 

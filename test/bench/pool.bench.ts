@@ -13,7 +13,7 @@ import { type Agent, Api } from './support/agent-api.ts'
 import { bareConfig, startBareGateway } from './support/bare-gateway.ts'
 import { median, quantile } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
-import { compare, ms, time } from './support/time.ts'
+import { against, compare, ms, time } from './support/time.ts'
 
 export const title = 'Pool'
 
@@ -91,13 +91,5 @@ async function takeSpare(stack: Stack, api: Api, more = {}): Promise<{ ms: numbe
   await api.remove(agent)
   return { ms: took, image: stdout.trim() }
 }
-
-const against = (what: string, value: number, most: number): Result => ({
-  what,
-  berth: ms(value),
-  bare: ms(most),
-  ratio: value / most,
-  goal: { atMost: 1 },
-})
 
 if (import.meta.main) print(title, await bench())

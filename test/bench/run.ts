@@ -32,6 +32,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   snapshots: ['kubo'],
   agents: ['docker', 'engines'],
   pool: ['docker', 'engines'],
+  fork: ['docker', 'engines'],
   workspace: ['docker', 'engines', 'kubo'],
   pages: ['engines'],
   start: ['servers'],

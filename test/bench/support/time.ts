@@ -24,5 +24,14 @@ export function compare(
   }
 }
 
+/** A time in ms, next to its limit. */
+export const against = (what: string, value: number, most: number): Result => ({
+  what,
+  berth: ms(value),
+  bare: ms(most),
+  ratio: value / most,
+  goal: { atMost: 1 },
+})
+
 /** `12.3 ms`, `1.23 s`. */
 export const ms = (n: number) => (n < 1000 ? `${n.toFixed(1)} ms` : `${(n / 1000).toFixed(2)} s`)
