@@ -4,7 +4,13 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Queryable } from '../db/pool.ts'
 import type { Prisma, PrismaClient } from '../db/prisma.ts'
-import { type AgentRow, findByAgentId, findByRowId, lockAgentRow } from '../db/statements/agents.ts'
+import {
+  type AgentRow,
+  findByAgentId,
+  findByRowId,
+  lockAgentRow,
+  type Protocol,
+} from '../db/statements/agents.ts'
 import { type ApiError, contractError, messages, notFound } from '../errors.ts'
 import { agentId, contentCid, engineVersion, like, timestamp, userId, withExample } from '../http/fields.ts'
 import { grants, type Principal } from '../http/principal.ts'
@@ -63,7 +69,9 @@ const name = withExample(visibleText(100), 'Librarian')
   .meta({ format: 'agent-name' })
 
 /** Protocols besides OpenAI's in which other agents may talk to an agent, on its own host. */
-export const PROTOCOLS = ['a2a', 'mcp'] as const
+const PROTOCOLS = ['a2a', 'mcp'] as const satisfies readonly Protocol[]
+
+export type { Protocol }
 
 const protocols = z
   .array(z.enum(PROTOCOLS, `must be one of ${PROTOCOLS.join(', ')}`))

@@ -4,6 +4,7 @@ import { loadAgentProxyKey } from '../config.ts'
 import type { Core } from '../core.ts'
 import { OpenCalls } from '../http/open-calls.ts'
 import type { Route } from '../http/route.ts'
+import { a2aRoutes } from './a2a/a2a-routes.ts'
 import { AgentAccess } from './access.ts'
 import type { AgentServices } from './agent-route.ts'
 import { AgentdClient } from './agentd-client.ts'
@@ -24,6 +25,7 @@ import { issueRoutes } from './issues/issue-routes.ts'
 import { lifecycleRoutes } from './lifecycle/agent-routes.ts'
 import { runRoutes } from './lifecycle/run-routes.ts'
 import { logRoutes } from './logs/log-routes.ts'
+import { agentMcpRoutes } from './mcp/mcp-routes.ts'
 import { modelRoutes } from './models/model-routes.ts'
 import { portRoutes } from './ports/port-routes.ts'
 import { llmKeyRoutes } from './secrets/llm-key-routes.ts'
@@ -75,6 +77,8 @@ export function openAgents(core: Core): Agents {
     ...tokenRoutes(services),
     ...logRoutes(services),
     ...conversationRoutes(services),
+    ...a2aRoutes(services),
+    ...agentMcpRoutes(services),
     ...consoleRoutes(services),
     ...agentFileRoutes(services),
     ...gitRoutes(services),

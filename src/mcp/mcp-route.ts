@@ -93,7 +93,8 @@ function requireOwnOrigin(req: Request, publicUrl: string | undefined): void {
     throw forbidden('Pages of other sites cannot use /mcp', 'other_origin')
 }
 
-function webRequest(req: Request, signal: AbortSignal): globalThis.Request {
+/** A request for the library, whose body is passed beside it. */
+export function webRequest(req: Request, signal: AbortSignal): globalThis.Request {
   const headers = HEADERS.flatMap((name): [string, string][] => {
     const value = req.get(name)
     return value === undefined ? [] : [[name, value]]
@@ -101,7 +102,8 @@ function webRequest(req: Request, signal: AbortSignal): globalThis.Request {
   return new Request('http://berth/mcp', { method: 'POST', headers, signal })
 }
 
-async function send(answer: globalThis.Response, res: ExpressResponse): Promise<void> {
+/** Sends the library's response. */
+export async function send(answer: globalThis.Response, res: ExpressResponse): Promise<void> {
   res.status(answer.status)
   for (const [name, value] of answer.headers) res.setHeader(name, value)
   if (!answer.body) return void res.end()

@@ -117,7 +117,7 @@ function messageOf(error: unknown, log: Logger): string {
 }
 
 /** Tells the client every ten seconds, and at each report, that the call is still running. */
-function reporter({ mcpReq: { _meta, notify } }: ServerContext) {
+export function reporter({ mcpReq: { _meta, notify } }: ServerContext) {
   const { progressToken } = _meta ?? {}
   if (progressToken === undefined) return { report() {}, end() {} }
   const start = performance.now()

@@ -14,7 +14,7 @@ export async function connectMcp(
   const mode = revision === REVISIONS[0] ? { pin: revision } : 'legacy'
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
   const headers = { ...(key && { authorization: `Bearer ${key}` }) }
-  await client.connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers } }))
+  await client.connect(new StreamableHTTPClientTransport(at(url), { requestInit: { headers } }))
   after(() => client.close())
   return client
 }
@@ -24,3 +24,6 @@ type Called = Awaited<ReturnType<Client['callTool']>>
 /** The text of a result, which for an error is its message. */
 export const textOf = ({ content }: Called): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+
+/** The API's server, unless the URL names another one. */
+const at = (url: string) => (url.endsWith('/mcp') ? new URL(url) : new URL('/mcp', url))

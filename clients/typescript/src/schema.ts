@@ -3435,6 +3435,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/.well-known/jwks.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The public keys that verify agents’ cards */
+        get: operations["listCardKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/.well-known/agent-card.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The card of an agent that other agents may talk to
+         * @description Public, if `a2a` is among the protocols of the agent. With the header `A2A-Version: 1.0` in the format of A2A 1.0, otherwise of 0.3. The signature is of the instance (`GET /.well-known/jwks.json`). On the agent’s own host: `/.well-known/agent-card.json`.
+         *
+         *     Does not accept the agent’s own tokens.
+         */
+        get: operations["readAgentCard"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/a2a": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Talk to an agent by A2A
+         * @description JSON-RPC of A2A 1.0 (header `A2A-Version: 1.0`) or 0.3: send a message and wait for the reply or stream it, read, list and cancel tasks. On the agent’s own host: `/a2a`. 404 unless `a2a` is among the protocols of the agent. Errors of the protocol are in `error` of a response with the status 200.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["talkByA2a"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/agents/{agentId}/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Talk to an agent by MCP
+         * @description The Model Context Protocol (streamable HTTP) with one tool, `message`. On the agent’s own host: `/mcp`. 404 unless `mcp` is among the protocols of the agent.
+         *
+         *     Scope: `org:agents:write`.
+         *
+         *     The agent’s own gateway token will do as well.
+         */
+        post: operations["talkByMcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/agents/{agentId}/console/exec": {
         parameters: {
             query?: never;
@@ -19536,6 +19623,315 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    listCardKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A JSON Web Key Set. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "keys": []
+                     *     }
+                     */
+                    "application/json": {
+                        keys: ({
+                            kid: string;
+                            kty: string;
+                            alg: string;
+                        } & {
+                            [key: string]: unknown;
+                        })[];
+                    };
+                };
+            };
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+        };
+    };
+    readAgentCard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The card. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "Librarian",
+                     *       "description": "Keeps the catalogue.",
+                     *       "version": "1",
+                     *       "capabilities": {
+                     *         "streaming": true,
+                     *         "pushNotifications": false
+                     *       },
+                     *       "defaultInputModes": [
+                     *         "text/plain",
+                     *         "application/json"
+                     *       ],
+                     *       "defaultOutputModes": [
+                     *         "text/plain"
+                     *       ],
+                     *       "skills": [
+                     *         {
+                     *           "id": "message",
+                     *           "name": "Talk",
+                     *           "description": "Keeps the catalogue.",
+                     *           "tags": [
+                     *             "chat"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "supportedInterfaces": [
+                     *         {
+                     *           "url": "https://x7f3k2ab.agents.example.com/a2a",
+                     *           "protocolBinding": "JSONRPC",
+                     *           "protocolVersion": "1.0"
+                     *         },
+                     *         {
+                     *           "url": "https://x7f3k2ab.agents.example.com/a2a",
+                     *           "protocolBinding": "JSONRPC",
+                     *           "protocolVersion": "0.3"
+                     *         }
+                     *       ],
+                     *       "securitySchemes": {
+                     *         "bearer": {
+                     *           "httpAuthSecurityScheme": {
+                     *             "description": "The gateway token of the agent, or an API key with the scope org:agents:write.",
+                     *             "scheme": "Bearer"
+                     *           }
+                     *         }
+                     *       },
+                     *       "securityRequirements": [
+                     *         {
+                     *           "schemes": {
+                     *             "bearer": {
+                     *               "list": [
+                     *                 "org:agents:write"
+                     *               ]
+                     *             }
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        name: string;
+                        supportedInterfaces: {
+                            [key: string]: unknown;
+                        }[];
+                    } & {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+        };
+    };
+    talkByA2a: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "jsonrpc": "2.0",
+                 *       "id": "1",
+                 *       "method": "SendMessage",
+                 *       "params": {
+                 *         "message": {
+                 *           "messageId": "c2a4",
+                 *           "role": "ROLE_USER",
+                 *           "parts": [
+                 *             {
+                 *               "text": "Which books came this week?"
+                 *             }
+                 *           ]
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    jsonrpc?: string;
+                    id?: unknown;
+                    method?: unknown;
+                    params?: unknown;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description A response, or its updates as server-sent events. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "jsonrpc": "2.0"
+                     *     }
+                     */
+                    "application/json": {
+                        jsonrpc: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @example event: message
+                     *     data: {"jsonrpc":"2.0"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    talkByMcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the agent, 8 characters.
+                 * @example x7f3k2ab
+                 */
+                agentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "jsonrpc": "2.0",
+                 *       "id": 1,
+                 *       "method": "tools/call",
+                 *       "params": {
+                 *         "name": "message",
+                 *         "arguments": {
+                 *           "text": "Which books came this week?"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    jsonrpc?: string;
+                    id?: unknown;
+                    method: string;
+                    params?: unknown;
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description A response, or a stream that ends with it. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "jsonrpc": "2.0"
+                     *     }
+                     */
+                    "application/json": {
+                        jsonrpc: string;
+                    } & {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @example event: message
+                     *     data: {"jsonrpc":"2.0"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A notification was accepted. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { like, timestamp, uuid, withExample } from '../../http/fields.ts'
 
 /** A longer message belongs in a file. */
-const MAX_MESSAGE_BYTES = 65_536
+export const MAX_MESSAGE_BYTES = 65_536
 const MAX_MESSAGES = 1000
 
 export const conversationPath = z.object({

@@ -34,9 +34,9 @@ const SILENCE_MS = 60_000
 /** A text of 524,288 characters, the longest that agentd sends, takes three bytes per character. */
 const LINE_BYTES = 2_097_152
 const FAILURE = 'The conversation failed'
-/** Messages of a page, and messages that are searched for a reply. */
+/** Messages of a page, and the pages that are searched for a reply. */
 const PAGE = 200
-const SEARCHED = 1000
+const SEARCHED_PAGES = 5
 
 const sessions = z.object({
   sessions: z.array(
@@ -71,15 +71,15 @@ const chatEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('error'), error: z.string().max(4000) }),
 ])
 
-/** What happens while an agent replies; `end` or `error` comes last, see the API's description of the events. */
+/** An event of a reply, as the API describes them; `end` or `error` comes last. */
 export type ReplyEvent =
   | Exclude<z.output<typeof chatEvent>, { type: 'message' }>
   | { type: 'message'; message: Message }
 
-/** What is known of the reply to a message, by the id of its run. */
+/** A reply, found by the id of its run. */
 export interface Reply {
   /** `unknown` if the engine has never heard of the message, or forgot it. */
-  state: 'working' | 'completed' | 'failed' | 'unknown'
+  state: 'working' | 'completed' | 'failed' | 'canceled' | 'unknown'
   /** The agent's last words, which are the reply itself once it is completed. */
   text: string
 }
@@ -134,20 +134,17 @@ export class Conversations {
     }
   }
 
-  /**
-   * The reply to a message, by the id of its run. Looks at the latest {@link SEARCHED} messages of the conversation.
-   */
+  /** The reply to a message, by the id of its run, if the message is among the latest thousand. */
   async readReply(agent: Agent, id: string, runId: string): Promise<Reply> {
-    let offset: number | undefined = 0
     const said: unknown[] = []
-    for (let isRunning = false; offset !== undefined && said.length < SEARCHED; ) {
+    let offset: number | undefined = 0
+    for (let read = 0; read < SEARCHED_PAGES && offset !== undefined; read++) {
       const params = { sessionKey: keyOf(id), limit: PAGE, offset }
       const page: z.output<typeof history> = await this.#call(agent, 'chat.history', params, history)
       said.unshift(...page.messages)
-      isRunning ||= page.inFlightRun?.runId === runId
       const reply = replyOf(said, runId)
-      if (reply || isRunning)
-        return { text: '', state: 'working', ...reply, ...(isRunning && { state: 'working' }) }
+      if (page.inFlightRun?.runId === runId) return { state: 'working', text: reply?.text ?? '' }
+      if (reply) return reply
       offset = page.nextOffset
     }
     return { state: 'unknown', text: '' }

@@ -26,6 +26,7 @@ const engineMessage = z.looseObject({
   toolCallId: name.optional(),
   isError: z.boolean().optional().catch(undefined),
   stopReason: z.string().optional().catch(undefined),
+  openclawAbort: z.looseObject({ aborted: z.boolean() }).optional().catch(undefined),
   errorMessage: bounded.optional(),
   __openclaw: z
     .looseObject({ id: name.optional(), idempotencyKey: name.optional() })
@@ -69,7 +70,7 @@ export function toMessage(said: unknown): Message | undefined {
 export function replyOf(
   said: unknown[],
   runId: string,
-): { state: 'completed' | 'failed' | 'unknown'; text: string } | undefined {
+): { state: 'completed' | 'failed' | 'canceled' | 'unknown'; text: string } | undefined {
   const keys = said.map((one) => engineMessage.safeParse(one).data?.__openclaw?.idempotencyKey)
   const asked = keys.indexOf(`${runId}:user`)
   if (asked < 0) return undefined
@@ -80,6 +81,7 @@ export function replyOf(
     if (message?.role !== 'assistant') continue
     if (message.text !== '') text = message.text
     if (message.isError) return { state: 'failed', text }
+    if (engineMessage.parse(one).openclawAbort?.aborted) return { state: 'canceled', text }
   }
   return { state: text === '' ? 'unknown' : 'completed', text }
 }

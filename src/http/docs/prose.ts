@@ -83,6 +83,7 @@ export const TAGS = [
   ['Egress', 'Hosts that agents may connect to, and those that they have asked for.'],
   ['Agent tokens', 'Tokens with which clients reach an agent, and with which an agent identifies itself.'],
   ['Conversations', 'Messages between people and an agent; the engine keeps them.'],
+  ['Protocols', 'How other agents find an agent and talk to it, if its owner allows that.'],
   ['OpenAI', 'Access to an agent for clients of OpenAI’s API.'],
   ['Console', 'Commands that a shell runs in an agent.'],
   ['Agent files', 'The files of an agent below `/home/node/clawd`.'],

@@ -3,6 +3,7 @@
  * chat and for the log, and the agent's path routes.
  */
 import type { Request, RequestHandler } from 'express'
+import type { Agent } from '../../agents/agent.ts'
 import { type Connection, holdSocket } from '../../agents/connections.ts'
 import { messages, notFound, unauthorized } from '../../errors.ts'
 import { letPagesRead } from '../../http/methods.ts'
@@ -40,7 +41,7 @@ export function agentHandler(parts: AgentHostParts): RequestHandler {
       throw notFound(messages.noAgent)
     }
     const { url } = splitToken(req.url)
-    const target = targetOf(req, url, agentId)
+    const target = targetOf(req, url, site.agent)
     const route = findPage(site.routes, req, pathOf(url), target)
     // A navigation is only redirected to the app host, which checks the token.
     const needsNoToken = route && (!route.protected || isNavigation(req))
@@ -101,10 +102,10 @@ function answer(parts: AgentHostParts, admitted: AdmittedToHost): Promise<void> 
   return askGateway(parts, admitted, target.path + queryOf(req.url))
 }
 
-function targetOf(req: Request, url: string, agentId: string): Target | undefined {
+function targetOf(req: Request, url: string, { agentId, protocols }: Agent): Target | undefined {
   const path = pathOf(url)
   const method = req.method === 'OPTIONS' ? (req.get('access-control-request-method') ?? 'GET') : req.method
-  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(method, path, agentId)
+  return isUpgrade(req) ? findSocketTarget(path, agentId) : findTarget(method, path, agentId, protocols)
 }
 
 const pathOf = (url: string): string => url.split('?')[0] ?? ''

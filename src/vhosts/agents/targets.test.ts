@@ -36,6 +36,19 @@ describe('a path of an agent’s host', () => {
     for (const other of ['x0000002', 'X0000001', 'x000000%31', '..', 'engines'])
       assert.deepEqual(findTarget('GET', `/v0/agents/${other}/tasks`, ID), { kind: 'foreign' }, other)
   })
+  it('a path of an agent’s host is a protocol’s only if the agent offers that protocol', () => {
+    const card = '/.well-known/agent-card.json'
+    for (const [path, protocol, other] of [
+      [card, 'a2a', 'mcp'],
+      ['/a2a', 'a2a', 'mcp'],
+      ['/mcp', 'mcp', 'a2a'],
+    ] as const) {
+      assert.deepEqual(findTarget('POST', path, ID, [protocol]), { kind: 'api', path: `${API}${path}` })
+      for (const offered of [[], [other]])
+        assert.equal(findTarget('POST', path, ID, offered), undefined, path)
+      assert.equal(findTarget('POST', `${path}/x`, ID, [protocol]), undefined, path)
+    }
+  })
   it('a path of an agent’s host never leads outside its target', () => {
     const odd = fc.constantFrom(
       '..',

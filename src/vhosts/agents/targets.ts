@@ -3,6 +3,8 @@
  * proxy opens the whole gateway to its users, so this list decides what may be requested.
  */
 
+import type { Protocol } from '../../agents/agent.ts'
+
 export type Target =
   /** An API route. */
   | { kind: 'api'; path: string }
@@ -19,6 +21,13 @@ const SHORT_FORM =
 /** Responses that start an operation name it in `Location`. */
 const OPERATION = /^\/v0\/operations\//
 
+/** Paths of the protocols that an agent may offer, below the agent's path in the API too. */
+const PROTOCOL_PATHS = new Map<string, Protocol>([
+  ['/.well-known/agent-card.json', 'a2a'],
+  ['/a2a', 'a2a'],
+  ['/mcp', 'mcp'],
+])
+
 /** A path of one or more names; nothing that a URL parser would treat as a parent directory. */
 export const NAMES = String.raw`[\w-]+(?:[:/][\w-]+)*`
 /**
@@ -34,13 +43,23 @@ const GATEWAY: [method: string, path: RegExp, gatewayPath?: string][] = [
   ['POST', new RegExp(`^/hooks/${NAMES}$`)],
 ]
 
-/** The target of a request to an agent's host; undefined for a path that leads nowhere. */
-export function findTarget(method: string, path: string, agentId: string): Target | undefined {
+/**
+ * The target of a request to an agent's host; undefined for a path that leads nowhere.
+ * @param protocols that the agent offers; their paths are the agent's own otherwise.
+ */
+export function findTarget(
+  method: string,
+  path: string,
+  agentId: string,
+  protocols: readonly Protocol[] = [],
+): Target | undefined {
   const [, named, rest = ''] = /^\/v0\/agents\/([^/]+)(\/.*)?$/.exec(path) ?? []
   if (named !== undefined && named !== agentId) return { kind: 'foreign' }
   if (named !== undefined) return { kind: 'api', path: `/v0/agents/${agentId}${rest}` }
   const [, short] = SHORT_FORM.exec(path) ?? []
   if (short) return { kind: 'api', path: `/v0/agents/${agentId}${short}` }
+  const protocol = PROTOCOL_PATHS.get(path)
+  if (protocol && protocols.includes(protocol)) return { kind: 'api', path: `/v0/agents/${agentId}${path}` }
   if (OPERATION.test(path)) return { kind: 'api', path }
   const found = GATEWAY.find(([allowed, pattern]) => allowed === method && pattern.test(path))
   return found && { kind: 'gateway', path: found[2] ?? path }
