@@ -1588,6 +1588,7 @@ export const texts = {
         'instance:write': ['Write the instance', 'Create workspaces, and change their plans.'],
       } as Record<string, [string, string]>,
       admin: 'everything',
+      mcpOnly: 'works only at /mcp',
       made: (name: string) => `Key ${name} created`,
       revoke: 'Revoke',
       revokeTitle: 'Revoke this key?',
@@ -1601,8 +1602,9 @@ export const texts = {
         ['key', 'With an API key'],
         ['browser', 'Through the browser'],
       ] as const,
-      keyHint: 'Models can do what the key in BERTH_KEY allows:',
-      newKey: 'create a key',
+      keyHint:
+        'Models can do what the key allows. It is in the environment variable BERTH_KEY; VS Code asks for it.',
+      newKey: 'Create a key',
       browserHint:
         'The client opens this dashboard, and you choose what it may do. It must identify itself by a metadata document; older clients need a key.',
       others: 'Programs',

@@ -35,8 +35,8 @@ export class InProcess {
   }
 
   /**
-   * Sends a request for the caller of another one, as a part of it: it does not count again towards the limit per
-   * minute, and is no further use of the key.
+   * Sends a request for the caller of `outer`. It is a part of that request: it counts neither towards the limit per
+   * minute nor as a use of the key.
    */
   async send(
     outer: Request,

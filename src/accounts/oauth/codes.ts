@@ -11,7 +11,7 @@ import type { GrantedScope } from './request.ts'
 
 const CODE_MS = 60_000
 
-/** What a code belongs to: an exchange that names anything else fails. */
+/** The exchange of a code must name the same. */
 interface Bound {
   clientId: string
   redirectUri: string

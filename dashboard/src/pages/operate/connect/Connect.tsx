@@ -43,9 +43,9 @@ export function Connect() {
 
 function SetUps({ setUps }: { setUps: SetUp[] }) {
   return (
-    <div className="grid gap-4 xl:grid-cols-2">
+    <div className="gap-4 xl:columns-2">
       {setUps.map(({ name, place, text }) => (
-        <article key={name} className="flex min-w-0 flex-col rounded-xl border border-line bg-card">
+        <article key={name} className="mb-4 break-inside-avoid rounded-xl border border-line bg-card">
           <header className="flex flex-wrap items-center gap-2 border-line border-b px-4 py-2.5">
             <h3 className="font-medium text-sm">{name}</h3>
             <Tag>{place}</Tag>

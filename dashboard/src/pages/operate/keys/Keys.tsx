@@ -78,6 +78,7 @@ export function Keys() {
                 </p>
                 <p className="truncate text-soft text-xs">
                   <code>{key.publicKey}</code> {key.user ? t.by(key.user.name) : t.nobody}
+                  {key.audience === 'mcp' && ` · ${t.mcpOnly}`}
                 </p>
               </Cell>
               <Cell className="min-w-64 max-w-80">
