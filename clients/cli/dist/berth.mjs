@@ -1,7 +1,21 @@
 #!/usr/bin/env node
+var __defProp = Object.defineProperty;
+var __getOwnPropNames = Object.getOwnPropertyNames;
 var __knownSymbol = (name, symbol) => (symbol = Symbol[name]) ? symbol : /* @__PURE__ */ Symbol.for("Symbol." + name);
 var __typeError = (msg) => {
   throw TypeError(msg);
+};
+var __esm = (fn, res, err) => function __init() {
+  if (err) throw err[0];
+  try {
+    return fn && (res = (0, fn[__getOwnPropNames(fn)[0]])(fn = 0)), res;
+  } catch (e) {
+    throw err = [e], e;
+  }
+};
+var __export = (target2, all) => {
+  for (var name in all)
+    __defProp(target2, name, { get: all[name], enumerable: true });
 };
 var __using = (stack, value, async) => {
   if (value != null) {
@@ -46,10 +60,6 @@ var __callDispose = (stack, error, hasError) => {
 };
 
 // ../../node_modules/openapi-fetch/dist/index.mjs
-var PATH_PARAM_RE = /\{[^{}]+\}/g;
-var supportsRequestInitExt = () => {
-  return typeof process === "object" && Number.parseInt(process?.versions?.node?.substring(0, 2)) >= 18 && process.versions.undici;
-};
 function randomID() {
   return Math.random().toString(36).slice(2, 11);
 }
@@ -520,11 +530,17 @@ function removeTrailingSlash(url) {
   }
   return url;
 }
+var PATH_PARAM_RE, supportsRequestInitExt;
+var init_dist = __esm({
+  "../../node_modules/openapi-fetch/dist/index.mjs"() {
+    PATH_PARAM_RE = /\{[^{}]+\}/g;
+    supportsRequestInitExt = () => {
+      return typeof process === "object" && Number.parseInt(process?.versions?.node?.substring(0, 2)) >= 18 && process.versions.undici;
+    };
+  }
+});
 
 // ../typescript/src/retries.ts
-var RETRIED = /* @__PURE__ */ new Set([429, 503]);
-var FIRST_MS = 500;
-var LONGEST_MS = 3e4;
 async function send(request, { retries, fetch: fetch2 }) {
   const tries = isRepeatable(request) ? retries : 0;
   for (let failed = 0; ; failed++) {
@@ -542,7 +558,6 @@ async function send(request, { retries, fetch: fetch2 }) {
     await pause(waitMs, request.signal);
   }
 }
-var isRepeatable = ({ method, headers }) => method === "GET" || method === "HEAD" || headers.has("idempotency-key");
 function retryAfterMs({ headers }) {
   const text5 = headers.get("retry-after");
   if (text5 === null) return void 0;
@@ -563,6 +578,16 @@ function pause(ms, signal) {
     else signal?.addEventListener("abort", stop, { once: true });
   });
 }
+var RETRIED, FIRST_MS, LONGEST_MS, isRepeatable;
+var init_retries = __esm({
+  "../typescript/src/retries.ts"() {
+    "use strict";
+    RETRIED = /* @__PURE__ */ new Set([429, 503]);
+    FIRST_MS = 500;
+    LONGEST_MS = 3e4;
+    isRepeatable = ({ method, headers }) => method === "GET" || method === "HEAD" || headers.has("idempotency-key");
+  }
+});
 
 // ../typescript/src/client.ts
 function trimSlashes(url) {
@@ -578,25 +603,15 @@ function createClient2(options = {}) {
     fetch: (request) => send(request, { retries, fetch: fetch2 })
   });
 }
+var init_client = __esm({
+  "../typescript/src/client.ts"() {
+    "use strict";
+    init_dist();
+    init_retries();
+  }
+});
 
 // ../typescript/src/errors.ts
-var RequestError = class extends Error {
-  name = "RequestError";
-  status;
-  /** The reason for programs, from `Error-Code`. */
-  code;
-  /** Finds the request in Berth's log. */
-  requestId;
-  /** Seconds until a retry may succeed. */
-  retryAfter;
-  constructor(status, message, headers = new Headers()) {
-    super(message);
-    this.status = status;
-    this.code = headers.get("error-code") ?? void 0;
-    this.requestId = headers.get("x-request-id") ?? void 0;
-    this.retryAfter = Number(headers.get("retry-after")) || void 0;
-  }
-};
 async function unwrap(asked) {
   const { data, error, response } = await asked;
   if (!response.ok || data === void 0) throw errorOf(response, error);
@@ -613,13 +628,31 @@ function messageIn(body) {
   const { details: details2, message } = said ?? {};
   return [details2, message].find((text5) => typeof text5 === "string");
 }
+var RequestError;
+var init_errors = __esm({
+  "../typescript/src/errors.ts"() {
+    "use strict";
+    RequestError = class extends Error {
+      name = "RequestError";
+      status;
+      /** The reason for programs, from `Error-Code`. */
+      code;
+      /** Finds the request in Berth's log. */
+      requestId;
+      /** Seconds until a retry may succeed. */
+      retryAfter;
+      constructor(status, message, headers = new Headers()) {
+        super(message);
+        this.status = status;
+        this.code = headers.get("error-code") ?? void 0;
+        this.requestId = headers.get("x-request-id") ?? void 0;
+        this.retryAfter = Number(headers.get("retry-after")) || void 0;
+      }
+    };
+  }
+});
 
 // ../typescript/src/operations.ts
-var WAIT_S = 30;
-var startNow = (key = crypto.randomUUID()) => ({
-  Prefer: "respond-async",
-  "Idempotency-Key": key
-});
 async function waitForOperation(berth, started, { onProgress, signal } = {}) {
   const id = typeof started === "string" ? started : await operationOf(started);
   for (let wait = 1; ; wait = Math.min(2 * wait, WAIT_S)) {
@@ -634,14 +667,6 @@ async function waitForOperation(berth, started, { onProgress, signal } = {}) {
     onProgress?.(data);
   }
 }
-var OperationError = class extends RequestError {
-  name = "OperationError";
-  operation;
-  constructor(operation) {
-    super(500, operation.error ?? operation.state);
-    this.operation = operation;
-  }
-};
 async function operationOf(started) {
   const result = await started;
   await unwrap(result);
@@ -649,6 +674,26 @@ async function operationOf(started) {
   if (!id) throw new Error("this request starts no operation");
   return id;
 }
+var WAIT_S, startNow, OperationError;
+var init_operations = __esm({
+  "../typescript/src/operations.ts"() {
+    "use strict";
+    init_errors();
+    WAIT_S = 30;
+    startNow = (key = crypto.randomUUID()) => ({
+      Prefer: "respond-async",
+      "Idempotency-Key": key
+    });
+    OperationError = class extends RequestError {
+      name = "OperationError";
+      operation;
+      constructor(operation) {
+        super(500, operation.error ?? operation.state);
+        this.operation = operation;
+      }
+    };
+  }
+});
 
 // ../typescript/src/pages.ts
 async function* allItems(read3) {
@@ -663,6 +708,12 @@ async function* allItems(read3) {
     page = { pageToken: String(next) };
   }
 }
+var init_pages = __esm({
+  "../typescript/src/pages.ts"() {
+    "use strict";
+    init_errors();
+  }
+});
 
 // ../typescript/src/server-events.ts
 async function* serverEvents(body, heard) {
@@ -690,13 +741,13 @@ function parse(block) {
     data: field("data").join("\n")
   };
 }
+var init_server_events = __esm({
+  "../typescript/src/server-events.ts"() {
+    "use strict";
+  }
+});
 
 // ../typescript/src/uploads.ts
-var FORM_BYTES = 16 * 1024 * 1024;
-var PIECE_BYTES = 8 * 1024 * 1024;
-var TUS = { "tus-resumable": "1.0.0" };
-var RETRIED2 = /* @__PURE__ */ new Set([409, 423, 429, 500, 502, 503, 504]);
-var TRIES = 6;
 async function upload(berth, content, options = {}) {
   if (content.size > FORM_BYTES) return uploadInPieces(berth, content, options);
   options.onProgress?.(0, content.size);
@@ -778,55 +829,39 @@ async function uploadInPieces(berth, content, { name, network = "private", group
   const known = data?.data.files[0];
   return { id: known?.id ?? id, cid: cid ?? "", name: known?.name ?? filename, size: content.size, network };
 }
-var isRetried = (failure) => !(failure instanceof RequestError) || RETRIED2.has(failure.status);
-var nameOf = (content) => content.name ?? "file";
 function encodeMetadata(pairs2) {
   return Object.entries(pairs2).filter(([, value]) => value).map(([key, value]) => `${key} ${btoa(String.fromCharCode(...new TextEncoder().encode(value)))}`).join(",");
 }
-
-// package.json
-var package_default = {
-  name: "@berth/cli",
-  version: "0.3.0",
-  description: "Command line for any Berth: files on IPFS and AI agents",
-  license: "MIT",
-  type: "module",
-  bin: {
-    berth: "dist/berth.mjs"
-  },
-  files: [
-    "dist"
-  ],
-  engines: {
-    node: ">=20"
+var FORM_BYTES, PIECE_BYTES, TUS, RETRIED2, TRIES, isRetried, nameOf;
+var init_uploads = __esm({
+  "../typescript/src/uploads.ts"() {
+    "use strict";
+    init_errors();
+    init_retries();
+    FORM_BYTES = 16 * 1024 * 1024;
+    PIECE_BYTES = 8 * 1024 * 1024;
+    TUS = { "tus-resumable": "1.0.0" };
+    RETRIED2 = /* @__PURE__ */ new Set([409, 423, 429, 500, 502, 503, 504]);
+    TRIES = 6;
+    isRetried = (failure) => !(failure instanceof RequestError) || RETRIED2.has(failure.status);
+    nameOf = (content) => content.name ?? "file";
   }
-};
+});
 
-// src/command.ts
-import { parseArgs } from "node:util";
+// ../typescript/src/index.ts
+var init_src = __esm({
+  "../typescript/src/index.ts"() {
+    "use strict";
+    init_client();
+    init_errors();
+    init_operations();
+    init_pages();
+    init_server_events();
+    init_uploads();
+  }
+});
 
 // src/errors.ts
-var EXIT = {
-  failed: 1,
-  usage: 2,
-  signIn: 3,
-  forbidden: 4,
-  missing: 5,
-  conflict: 6,
-  unavailable: 7,
-  interrupted: 130
-};
-var UsageError = class extends Error {
-};
-var AdvisedError = class extends Error {
-  advice;
-  exit;
-  constructor(message, advice, exit = EXIT.failed) {
-    super(message);
-    this.advice = advice;
-    this.exit = exit;
-  }
-};
 function explain(error, place) {
   if (error instanceof UsageError) return { message: error.message, exit: EXIT.usage };
   if (error instanceof AdvisedError) return error;
@@ -860,16 +895,6 @@ function explainRequest({ status, code, message, retryAfter, requestId }, place)
   }
   return { message, advice: id, exit: EXIT.failed };
 }
-var CONNECTION = {
-  ECONNREFUSED: "nothing listens there: is Berth running, and is this its port?",
-  ENOTFOUND: "there is no such host: check the URL",
-  EAI_AGAIN: "the name cannot be resolved: check the network",
-  ETIMEDOUT: "it does not answer: check the network, or a firewall",
-  UND_ERR_CONNECT_TIMEOUT: "it does not answer: check the network, or a firewall",
-  UND_ERR_SOCKET: "the connection broke: try again",
-  ECONNRESET: "the connection broke: try again",
-  ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS on this port: try http://"
-};
 function explainConnection(error, place = "Berth") {
   if (!(error instanceof TypeError)) return void 0;
   const cause = error.cause;
@@ -879,8 +904,209 @@ function explainConnection(error, place = "Berth") {
   const advice = isCertificate ? "its certificate is not trusted: set NODE_EXTRA_CA_CERTS to the file of its authority" : CONNECTION[code ?? ""] ?? cause?.message;
   return { message: `cannot reach ${place}${code ? ` (${code})` : ""}`, advice, exit: EXIT.unavailable };
 }
+var EXIT, UsageError, AdvisedError, CONNECTION;
+var init_errors2 = __esm({
+  "src/errors.ts"() {
+    "use strict";
+    init_src();
+    EXIT = {
+      failed: 1,
+      usage: 2,
+      signIn: 3,
+      forbidden: 4,
+      missing: 5,
+      conflict: 6,
+      unavailable: 7,
+      interrupted: 130
+    };
+    UsageError = class extends Error {
+    };
+    AdvisedError = class extends Error {
+      advice;
+      exit;
+      constructor(message, advice, exit = EXIT.failed) {
+        super(message);
+        this.advice = advice;
+        this.exit = exit;
+      }
+    };
+    CONNECTION = {
+      ECONNREFUSED: "nothing listens there: is Berth running, and is this its port?",
+      ENOTFOUND: "there is no such host: check the URL",
+      EAI_AGAIN: "the name cannot be resolved: check the network",
+      ETIMEDOUT: "it does not answer: check the network, or a firewall",
+      UND_ERR_CONNECT_TIMEOUT: "it does not answer: check the network, or a firewall",
+      UND_ERR_SOCKET: "the connection broke: try again",
+      ECONNRESET: "the connection broke: try again",
+      ERR_SSL_WRONG_VERSION_NUMBER: "it does not speak TLS on this port: try http://"
+    };
+  }
+});
+
+// src/remote-terminal.ts
+var remote_terminal_exports = {};
+__export(remote_terminal_exports, {
+  joinTerminal: () => joinTerminal
+});
+import { setTimeout as delay } from "node:timers/promises";
+async function joinTerminal(remote) {
+  const { stdin, stdout } = process;
+  const session = new Session(remote);
+  const restore = () => {
+    stdin.setRawMode(false);
+    stdout.write(RESET);
+  };
+  const killed = (signal) => {
+    restore();
+    process.removeListener(signal, killed);
+    process.kill(process.pid, signal);
+  };
+  process.once("exit", restore);
+  for (const signal of KILLED) process.once(signal, killed);
+  stdin.setRawMode(true).resume().on("data", session.type);
+  stdout.on("resize", session.resize);
+  try {
+    return await session.run();
+  } finally {
+    stdin.off("data", session.type).pause();
+    stdout.off("resize", session.resize);
+    for (const signal of KILLED) process.removeListener(signal, killed);
+    process.removeListener("exit", restore);
+    restore();
+  }
+}
+var CTRL_C2, POLICY, PIECE_BYTES2, MAX_WAITING, RETRIES_MS, RESET, KILLED, Session, size;
+var init_remote_terminal = __esm({
+  "src/remote-terminal.ts"() {
+    "use strict";
+    init_errors2();
+    CTRL_C2 = 3;
+    POLICY = 1008;
+    PIECE_BYTES2 = 16384;
+    MAX_WAITING = 1048576;
+    RETRIES_MS = [0, 500, 1e3, 2e3, 4e3, 8e3, 15e3, 3e4, 6e4];
+    RESET = "\x1B[0m\x1B[?25h\x1B[?1l\x1B>\x1B[?1000l\x1B[?1002l\x1B[?1003l\x1B[?1006l\x1B[?2004l\x1B[?1049l";
+    KILLED = ["SIGTERM", "SIGHUP"];
+    Session = class {
+      #remote;
+      #socket;
+      #terminal;
+      /** The position in the output of the terminal. */
+      #position = 0;
+      #end;
+      #left = new AbortController();
+      constructor(remote) {
+        this.#remote = remote;
+      }
+      /** Connects, again and again, until the terminal has ended. */
+      async run() {
+        for (let failed = 0; ; failed++) {
+          const wait = RETRIES_MS[failed];
+          if (wait === void 0) return { problem: "the connection is lost", code: "lost" };
+          if (failed === 2)
+            process.stdout.write("\r\n\x1B[2m[the connection is lost: trying again, Ctrl-C gives up]\x1B[0m\r\n");
+          await delay(wait, void 0, { signal: this.#left.signal }).catch(() => {
+          });
+          if (this.#end) return this.#end;
+          const before = this.#position;
+          const hadTerminal = this.#terminal;
+          await this.#connect();
+          if (this.#end) return this.#end;
+          if (this.#terminal !== hadTerminal || this.#position > before) failed = 0;
+        }
+      }
+      type = (bytes2) => {
+        const socket = this.#socket;
+        if (socket?.readyState !== WebSocket.OPEN) {
+          if (bytes2.includes(CTRL_C2)) this.#leave();
+          return;
+        }
+        for (let at = 0; at < bytes2.length; at += PIECE_BYTES2) socket.send(bytes2.subarray(at, at + PIECE_BYTES2));
+        if (socket.bufferedAmount > MAX_WAITING) void this.#drain(socket);
+      };
+      /** Stops trying. */
+      #leave() {
+        this.#end = { code: EXIT.interrupted };
+        this.#left.abort();
+        this.#socket?.close();
+      }
+      resize = () => {
+        const socket = this.#socket;
+        if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ type: "resize", ...size() }));
+      };
+      /** Stops reading what is pasted until the connection has caught up. */
+      async #drain(socket) {
+        process.stdin.pause();
+        while (socket.readyState === WebSocket.OPEN && socket.bufferedAmount > MAX_WAITING / 2) await delay(20);
+        process.stdin.resume();
+      }
+      /** Resolves when the connection has ended, or could not be opened. */
+      #connect() {
+        const { columns: columns2, rows } = size();
+        const query = new URLSearchParams({ columns: `${columns2}`, rows: `${rows}` });
+        if (this.#terminal) query.set("terminal", this.#terminal);
+        if (this.#terminal) query.set("after", `${this.#position}`);
+        const Socket = WebSocket;
+        const socket = new Socket(`${this.#remote.url}?${query}`, { headers: this.#remote.headers });
+        socket.binaryType = "arraybuffer";
+        this.#socket = socket;
+        return new Promise((resolve2) => {
+          socket.addEventListener("message", ({ data }) => {
+            if (typeof data === "string") return this.#read(JSON.parse(data));
+            this.#position += data.byteLength;
+            process.stdout.write(Buffer.from(data));
+          });
+          socket.addEventListener("error", () => socket.close());
+          socket.addEventListener("close", ({ code, reason: reason2 }) => {
+            if (code === POLICY) this.#end ??= { problem: reason2, code: "refused" };
+            resolve2();
+          });
+        });
+      }
+      #read(message) {
+        if (message.type === "ready") {
+          this.#terminal = message.terminal;
+          this.#position = message.from;
+        } else if (message.type === "exit") {
+          const { code, reason: reason2 } = message;
+          this.#end = { code, ...reason2 !== void 0 && { reason: reason2 } };
+        } else if (message.type === "taken")
+          this.#end = { problem: "the terminal was opened elsewhere", code: "taken" };
+        else if (!this.#mayRetry(message.code)) this.#end = { problem: message.message, code: message.code };
+      }
+      /** An agent that restarts is not ready for some seconds; a first connection fails at once. */
+      #mayRetry(code) {
+        return this.#terminal !== void 0 && code === "agent_not_ready";
+      }
+    };
+    size = () => ({ columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 });
+  }
+});
+
+// src/main.ts
+init_src();
+
+// package.json
+var package_default = {
+  name: "@berth/cli",
+  version: "0.3.0",
+  description: "Command line for any Berth: files on IPFS and AI agents",
+  license: "MIT",
+  type: "module",
+  bin: {
+    berth: "dist/berth.mjs"
+  },
+  files: [
+    "dist"
+  ],
+  engines: {
+    node: ">=20"
+  }
+};
 
 // src/command.ts
+init_errors2();
+import { parseArgs } from "node:util";
 function command(entry) {
   return { usage: "", options: {}, ...entry };
 }
@@ -944,12 +1170,15 @@ function checkCount(command2, args) {
 }
 
 // src/commands/agent-files.ts
+init_src();
 import { createWriteStream, openAsBlob as openAsBlob2 } from "node:fs";
 import { basename as basename2 } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 // src/find.ts
+init_src();
+init_errors2();
 var AGENT_ID = /^x[0-9a-z]{7}$/;
 var UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 var listAgents = (berth, most = Number.POSITIVE_INFINITY) => collect(
@@ -1079,13 +1308,13 @@ function ago(time, now = Date.now()) {
 }
 function span(ms) {
   const seconds = Math.max(0, Math.round(ms / 1e3));
-  const [unit, size] = STEPS.find(([, size2]) => seconds >= size2) ?? ["s", 1];
-  return `${Math.floor(seconds / size)} ${unit}`;
+  const [unit, size2] = STEPS.find(([, size3]) => seconds >= size3) ?? ["s", 1];
+  return `${Math.floor(seconds / size2)} ${unit}`;
 }
 function readSpan(text5) {
   const [, amount, unit] = /^(\d{1,6})\s*(s|m|min|h|d)$/.exec(text5) ?? [];
-  const size = STEPS.find(([name]) => name === (unit === "m" ? "min" : unit))?.[1];
-  return amount && size ? Number(amount) * size * 1e3 : void 0;
+  const size2 = STEPS.find(([name]) => name === (unit === "m" ? "min" : unit))?.[1];
+  return amount && size2 ? Number(amount) * size2 * 1e3 : void 0;
 }
 
 // src/local-files.ts
@@ -1115,7 +1344,7 @@ async function openLocal(path, { withHidden = false } = {}) {
     }
   };
   await walk(path, "");
-  return { name, content, bytes: content.reduce((sum, [, { size }]) => sum + size, 0), hidden };
+  return { name, content, bytes: content.reduce((sum, [, { size: size2 }]) => sum + size2, 0), hidden };
 }
 var stdinAsBlob = async () => new Blob([await buffer(process.stdin)]);
 
@@ -1135,9 +1364,9 @@ var agentFileCommands = [
           params: { path: { agentId }, query: { ...path !== void 0 && { path } } }
         })
       );
-      const rows = data.entries.map(({ name, type, size, modifiedAt }) => ({
+      const rows = data.entries.map(({ name, type, size: size2, modifiedAt }) => ({
         name: type === "directory" ? `${name}/` : name,
-        size: type === "directory" ? null : bytes(size),
+        size: type === "directory" ? null : bytes(size2),
         modified: ago(modifiedAt)
       }));
       return { data, text: table(rows, "the folder is empty") };
@@ -1197,7 +1426,12 @@ var agentFileCommands = [
   })
 ];
 
+// src/commands/agent-secrets.ts
+init_src();
+init_errors2();
+
 // src/prompt.ts
+init_errors2();
 import { text } from "node:stream/consumers";
 async function readSecret(question) {
   const secret = process.stdin.isTTY ? await ask(question) : (await text(process.stdin)).replace(/\r?\n$/, "");
@@ -1324,6 +1558,8 @@ function viaOf(text5) {
 }
 
 // src/commands/agent-tasks.ts
+init_src();
+init_errors2();
 var agentTaskCommands = [
   command({
     name: "agents tasks ls",
@@ -1441,7 +1677,11 @@ function scheduleText(schedule) {
   return everyMs ? `every ${span(everyMs)}` : at ? `at ${at}` : kind;
 }
 
+// src/commands/agents.ts
+init_src();
+
 // src/arguments.ts
+init_errors2();
 var LIMIT = {
   about: "at most so many; default 100",
   value: "count",
@@ -1653,7 +1893,9 @@ async function openInBrowser(url) {
 }
 
 // src/commands/api.ts
+init_errors();
 import { text as text2 } from "node:stream/consumers";
+init_errors2();
 var METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 var apiCommands = [
   command({
@@ -1701,8 +1943,10 @@ function parsed(body) {
 }
 
 // src/commands/chat.ts
+init_src();
 import { randomUUID } from "node:crypto";
 import { text as text3 } from "node:stream/consumers";
+init_errors2();
 
 // src/markdown.ts
 var MarkdownWriter = class {
@@ -2016,6 +2260,9 @@ async function converse(berth, agentId, conversationId) {
 berth agents chat ${agentId} --conversation ${conversationId}`));
 }
 
+// src/commands/completion.ts
+init_errors2();
+
 // src/shells.ts
 var SHELLS = ["bash", "zsh", "fish"];
 var SCRIPTS = {
@@ -2064,6 +2311,8 @@ var completionCommands = [
 ];
 
 // src/commands/console.ts
+init_src();
+init_errors2();
 var consoleCommands = [
   command({
     name: "agents exec",
@@ -2105,6 +2354,38 @@ var consoleCommands = [
     }
   }),
   command({
+    name: "agents shell",
+    summary: "open a terminal in an agent; the exit code is the shell\u2019s",
+    usage: "<agent>",
+    more: `All keys go to the agent: Ctrl-C interrupts its programs, and Ctrl-D or exit ends the shell. If the
+connection is lost, berth connects again; the shell waits for 10 minutes.`,
+    async run({ berth, target: target2, args: [named = ""] }) {
+      if (!isTerminal(process.stdin) || !isTerminal())
+        throw new AdvisedError(
+          "this is not a terminal",
+          `run a command instead: berth agents exec ${named} '\u2026'`,
+          EXIT.usage
+        );
+      if (typeof WebSocket === "undefined")
+        throw new AdvisedError(`Node ${process.versions.node} has no WebSocket`, "install Node 22 or newer");
+      const agentId = await agentIdOf(berth, named);
+      await unwrap(
+        berth.GET("/v0/agents/{agentId}/console/terminal", { params: { path: { agentId } } })
+      ).catch((error) => {
+        if (!(error instanceof RequestError && error.status === 426)) throw error;
+      });
+      const { joinTerminal: joinTerminal2 } = await Promise.resolve().then(() => (init_remote_terminal(), remote_terminal_exports));
+      const end = await joinTerminal2({
+        url: `${target2.url.replace(/^http/, "ws")}/v0/agents/${agentId}/console/terminal`,
+        headers: { authorization: `Bearer ${target2.key}` }
+      });
+      if ("problem" in end) throw new AdvisedError(end.problem, adviceOf(end.code, agentId), exitOf(end.code));
+      if (end.reason) console.error(`the terminal was closed: ${end.reason}`);
+      process.exitCode = end.code;
+      return void 0;
+    }
+  }),
+  command({
     name: "agents logs",
     summary: "print the end of an agent\u2019s log, or follow it",
     usage: "<agent>",
@@ -2131,6 +2412,14 @@ var consoleCommands = [
     }
   })
 ];
+function adviceOf(code, agentId) {
+  if (code === "restart_needed") return `berth agents restart ${agentId}`;
+  if (code === "busy") return "leave another terminal of the agent first";
+  if (code === "refused") return "get a key that works there: berth login";
+  if (code === "taken") return `berth agents shell ${agentId} opens a new one`;
+  return `berth agents show ${agentId}`;
+}
+var exitOf = (code) => code === "refused" ? EXIT.signIn : ["busy", "agent_not_ready", "lost"].includes(code) ? EXIT.unavailable : EXIT.failed;
 var LEVELS = {
   error: "red",
   fatal: "red",
@@ -2145,6 +2434,7 @@ function lineText({ timestamp, level, source, message }) {
 var quote = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 // src/events.ts
+init_src();
 var PAUSE_MS = 2e3;
 async function* followEvents(berth, { types, signal, onConnection }) {
   for (let lastId; !signal.aborted; ) {
@@ -2194,7 +2484,13 @@ function eventText({ type, createdAt, resource, data }) {
   return `${paint("dim", time)} ${paint("bold", type)} ${harmless(`${resource.id} ${name}`)}`.trimEnd();
 }
 
+// src/commands/files.ts
+init_src();
+init_errors2();
+
 // src/gateway.ts
+init_src();
+init_errors2();
 import { text as text4 } from "node:stream/consumers";
 async function gatewayOf(berth, api) {
   const { data } = await unwrap(berth.GET("/v3/gateways"));
@@ -2264,9 +2560,9 @@ var fileCommands = [
         ),
         count(options.limit, 100)
       );
-      const rows = files.map(({ name: name2, size, number_of_files, cid, created_at }) => ({
+      const rows = files.map(({ name: name2, size: size2, number_of_files, cid, created_at }) => ({
         name: name2,
-        size: bytes(size),
+        size: bytes(size2),
         files: number_of_files > 1 ? number_of_files : null,
         added: ago(created_at),
         cid
@@ -2280,10 +2576,10 @@ var fileCommands = [
     usage: "<id-or-cid>",
     async run({ berth, args }) {
       const file = await findFile(berth, args[0]);
-      const { id, name, cid, network, size, number_of_files, mime_type, group_id, created_at, keyvalues } = file;
+      const { id, name, cid, network, size: size2, number_of_files, mime_type, group_id, created_at, keyvalues } = file;
       const pairs2 = Object.entries(keyvalues).map(([key, value]) => `${key}=${value}`);
       const fields = {
-        ...{ name, cid, id, network, size: bytes(size), files: number_of_files, type: mime_type },
+        ...{ name, cid, id, network, size: bytes(size2), files: number_of_files, type: mime_type },
         group: group_id ?? void 0,
         added: ago(created_at),
         keyvalues: pairs2.length > 0 ? pairs2 : void 0
@@ -2323,6 +2619,7 @@ var fileCommands = [
 ];
 
 // src/commands/groups.ts
+init_src();
 var NETWORK = { about: "default public", value: "network", choices: NETWORKS };
 var networkOf = ({ network }) => network ?? "public";
 var groupCommands = [
@@ -2380,6 +2677,7 @@ var groupCommands = [
 ];
 
 // src/commands/operations.ts
+init_src();
 var STATES = ["queued", "running", "succeeded", "failed", "canceled"];
 var operationCommands = [
   command({
@@ -2464,6 +2762,7 @@ function operationText(operation) {
 }
 
 // src/commands/pins.ts
+init_src();
 var filePinCommands = [
   command({
     name: "files pin",
@@ -2542,7 +2841,13 @@ var filePinCommands = [
   })
 ];
 
+// src/commands/profiles.ts
+init_src();
+init_errors2();
+
 // src/profiles.ts
+init_client();
+init_errors2();
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join as join2 } from "node:path";
@@ -2689,6 +2994,7 @@ where Berth runs, or in the dashboard, under Operate, Keys.
 var unknownProfile = (name) => new AdvisedError(`there is no profile ${name}`, "berth profiles ls lists them", EXIT.missing);
 
 // src/commands/snapshots.ts
+init_src();
 var snapshotCommands = [
   command({
     name: "agents snapshots ls",
@@ -2779,6 +3085,8 @@ function diffLine(line) {
 }
 
 // src/commands/spending.ts
+init_src();
+init_errors2();
 var BY = ["day", "model", "agent", "session"];
 var spendingCommands = [
   command({
@@ -2834,11 +3142,13 @@ var inOrder = (groupBy) => (row) => ({
 });
 
 // src/commands/transfer.ts
+init_src();
 import { createWriteStream as createWriteStream2 } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { basename as basename3, dirname as dirname2, join as join3 } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline as pipeline2 } from "node:stream/promises";
+init_errors2();
 var transferCommands = [
   command({
     name: "files add",
@@ -2954,7 +3264,9 @@ async function toFolder(at, write) {
 }
 
 // src/commands/webhooks.ts
+init_src();
 import { createHmac, randomBytes } from "node:crypto";
+init_errors2();
 var TARGET_MS = 15e3;
 var TYPE = { about: "only this type, or a group of types: pin.*", value: "type", many: true };
 var webhookCommands = [
@@ -3089,6 +3401,9 @@ var COMMANDS = [
   ...completionCommands
 ];
 
+// src/completion.ts
+init_src();
+
 // src/families.ts
 var FAMILIES = {
   agents: "AI agents: create them, talk to them, run commands in them",
@@ -3195,6 +3510,9 @@ async function agentNames(profile) {
   }
 }
 var profileNames = () => Object.entries(readProfiles().profiles).map(([word, { url }]) => ({ word, about: url }));
+
+// src/main.ts
+init_errors2();
 
 // src/help.ts
 function families() {

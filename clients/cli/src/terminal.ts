@@ -3,7 +3,7 @@ import { stripVTControlCharacters, styleText } from 'node:util'
 
 type Style = Parameters<typeof styleText>[0]
 
-export const isTerminal = (stream: NodeJS.WriteStream = process.stdout): boolean => stream.isTTY === true
+export const isTerminal = (stream: { isTTY?: boolean } = process.stdout): boolean => stream.isTTY === true
 
 /** Colors, if this stream is a terminal and `NO_COLOR` is not set. */
 export function paint(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {

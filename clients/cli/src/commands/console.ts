@@ -2,10 +2,10 @@
 import { RequestError, serverEvents, unwrap } from '../../../typescript/src/index.ts'
 import { count } from '../arguments.ts'
 import { command } from '../command.ts'
-import { AdvisedError } from '../errors.ts'
+import { AdvisedError, EXIT } from '../errors.ts'
 import { agentIdOf } from '../find.ts'
 import { streamOf } from '../stream.ts'
-import { harmless, harmlessLines, paint } from '../terminal.ts'
+import { harmless, harmlessLines, isTerminal, paint } from '../terminal.ts'
 
 export const consoleCommands = [
   command({
@@ -48,6 +48,39 @@ export const consoleCommands = [
     },
   }),
   command({
+    name: 'agents shell',
+    summary: 'open a terminal in an agent; the exit code is the shell’s',
+    usage: '<agent>',
+    more: `All keys go to the agent: Ctrl-C interrupts its programs, and Ctrl-D or exit ends the shell. If the
+connection is lost, berth connects again; the shell waits for 10 minutes.`,
+    async run({ berth, target, args: [named = ''] }) {
+      if (!isTerminal(process.stdin) || !isTerminal())
+        throw new AdvisedError(
+          'this is not a terminal',
+          `run a command instead: berth agents exec ${named} '…'`,
+          EXIT.usage,
+        )
+      if (typeof WebSocket === 'undefined')
+        throw new AdvisedError(`Node ${process.versions.node} has no WebSocket`, 'install Node 22 or newer')
+      const agentId = await agentIdOf(berth, named)
+      // A refused WebSocket has no reason.
+      await unwrap(
+        berth.GET('/v0/agents/{agentId}/console/terminal', { params: { path: { agentId } } }),
+      ).catch((error) => {
+        if (!(error instanceof RequestError && error.status === 426)) throw error
+      })
+      const { joinTerminal } = await import('../remote-terminal.ts')
+      const end = await joinTerminal({
+        url: `${target.url.replace(/^http/, 'ws')}/v0/agents/${agentId}/console/terminal`,
+        headers: { authorization: `Bearer ${target.key}` },
+      })
+      if ('problem' in end) throw new AdvisedError(end.problem, adviceOf(end.code, agentId), exitOf(end.code))
+      if (end.reason) console.error(`the terminal was closed: ${end.reason}`)
+      process.exitCode = end.code
+      return undefined
+    },
+  }),
+  command({
     name: 'agents logs',
     summary: 'print the end of an agent’s log, or follow it',
     usage: '<agent>',
@@ -74,6 +107,21 @@ export const consoleCommands = [
     },
   }),
 ]
+
+function adviceOf(code: string, agentId: string): string {
+  if (code === 'restart_needed') return `berth agents restart ${agentId}`
+  if (code === 'busy') return 'leave another terminal of the agent first'
+  if (code === 'refused') return 'get a key that works there: berth login'
+  if (code === 'taken') return `berth agents shell ${agentId} opens a new one`
+  return `berth agents show ${agentId}`
+}
+
+const exitOf = (code: string): number =>
+  code === 'refused'
+    ? EXIT.signIn
+    : ['busy', 'agent_not_ready', 'lost'].includes(code)
+      ? EXIT.unavailable
+      : EXIT.failed
 
 interface Line {
   timestamp: string
