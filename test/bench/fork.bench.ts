@@ -56,7 +56,7 @@ export async function bench(): Promise<Result[]> {
   const parent = await api.create()
   const command = `mkdir workspace/data && cd workspace/data && head -c ${FILES * FILE_BYTES} /dev/urandom | split -a 4 -b ${FILE_BYTES}`
   await api.call('POST', `/v0/agents/${parent.agentId}/console/exec`, { command })
-  await api.call('POST', `/v0/agents/${parent.agentId}/sync`, {}, { prefer: 'wait=180' })
+  await api.call('POST', `/v0/agents/${parent.agentId}/snapshots/sync`, undefined, { prefer: 'wait=180' })
   const inspect = ['inspect', '--format', '{{.Config.Image}}', `berth-${parent.agentId}`]
   const image = (await execute('docker', inspect)).stdout.trim()
   const fork = async (count: number) => {

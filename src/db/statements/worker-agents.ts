@@ -57,7 +57,8 @@ export const keepAgentUsage = statement({
   text: `INSERT INTO agent_usage (agent_id, memory_bytes, memory_limit_bytes)
     SELECT seen.id, seen."usedBytes", seen."limitBytes"
     FROM json_to_recordset($1::text::json) AS seen (id uuid, "usedBytes" bigint, "limitBytes" bigint)
-      JOIN agent ON agent.id = seen.id
+      -- The row of a spare may go at any moment.
+      JOIN agent ON agent.id = seen.id AND ${hasOwner('agent')}
     ON CONFLICT (agent_id) DO UPDATE
       SET at = now(), memory_bytes = EXCLUDED.memory_bytes, memory_limit_bytes = EXCLUDED.memory_limit_bytes`,
 })

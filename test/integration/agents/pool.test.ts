@@ -11,7 +11,7 @@ import { inTransaction } from '../../../src/db/prisma.ts'
 import { findEgressPolicies } from '../../../src/db/statements/egress.ts'
 import type { Plan } from '../../../src/db/statements/plan.ts'
 import { readPoolRoom, readSpares } from '../../../src/db/statements/pool.ts'
-import { readRunningAgents } from '../../../src/db/statements/worker-agents.ts'
+import { keepAgentUsage, readRunningAgents } from '../../../src/db/statements/worker-agents.ts'
 import { STATEMENTS } from '../../../src/health/database-metrics.ts'
 import type { Principal } from '../../../src/http/principal.ts'
 import { fillPool } from '../../../workers/reconcile/pool.ts'
@@ -125,6 +125,9 @@ describe('the pool', { timeout: 600_000 }, () => {
     const row = await world.agent(spare.agentId)
     assert.deepEqual([row.model_key_hash, row.proxy_key_hash], [null, null])
     assert.deepEqual((await readRunningAgents.run(pool, 5)).rows, [])
+    const used = [{ id: spare.id, usedBytes: 1, limitBytes: null }]
+    await keepAgentUsage.run(pool, JSON.stringify(used))
+    assert.deepEqual((await pool.query('SELECT FROM agent_usage')).rows, [])
     const { rows: counts } = await pool.query<{ value: number }>(STATEMENTS.agents.text)
     assert.deepEqual(
       counts.map(({ value }) => value),
