@@ -93,7 +93,7 @@ function requireOwnOrigin(req: Request, publicUrl: string | undefined): void {
     throw forbidden('Pages of other sites cannot use /mcp', 'other_origin')
 }
 
-/** A request for the library, whose body is passed beside it. */
+/** A request for the library, which gets the body separately. */
 export function webRequest(req: Request, signal: AbortSignal): globalThis.Request {
   const headers = HEADERS.flatMap((name): [string, string][] => {
     const value = req.get(name)

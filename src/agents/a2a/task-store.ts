@@ -1,4 +1,4 @@
-/** Rows of A2A tasks: which message of which conversation, and what became of it. */
+/** Rows of A2A tasks: the conversation of each message, and the state of the reply. */
 import { uuidv7 } from 'uuidv7'
 import type { PrismaClient } from '../../db/prisma.ts'
 import type { Agent } from '../agent.ts'

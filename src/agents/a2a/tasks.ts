@@ -58,7 +58,7 @@ export class Tasks implements A2ARequestHandler {
     this.#services = services
   }
 
-  /** What the library asks for: whether the agent streams. */
+  /** The library only reads whether the agent streams. */
   async getAgentCard(): Promise<AgentCard> {
     return {
       capabilities: { streaming: true, pushNotifications: false, extensions: [] },

@@ -21,7 +21,7 @@ import { MAX_MESSAGE_BYTES, newMessage } from '../conversations/conversation-sch
 import type { Conversations } from '../conversations/conversations.ts'
 
 const INVALID_PARAMS = -32602
-/** What a client sees of an unfinished reply. */
+/** Characters of an unfinished reply that a report shows. */
 const SHOWN = 200
 
 const ID = 'The conversation to go on with; without it, a new one begins.'

@@ -173,7 +173,7 @@ describe('a request by A2A', () => {
     assertRefused(await call('ListTasks', { pageToken: 'x' }), -32602, /pageToken/)
     assertRefused(await call('ListTasks', { statusTimestampAfter: 'x' }), -32602, /statusTimestampAfter/)
   })
-  it('tasks are listed in pages, the latest change first, and are those of one agent', async () => {
+  it('tasks of one agent are listed in pages, the latest change first', async () => {
     const other = await offering('a2a')
     const [contextId, ids] = [randomUUID(), [1, 2, 3].map(() => randomUUID())]
     for (const [index, id] of ids.entries())

@@ -10,6 +10,9 @@ import { openContext } from '../context.ts'
 import { startWebProcess } from '../web-process.ts'
 import { sharedAgent, sharedStandIn } from './context.ts'
 
+/** The first turn of a gateway takes seconds, and much longer on a busy machine. */
+const TURN_MS = 120_000
+
 const context = await openContext()
 const agent = await sharedAgent(context)
 const { api, path } = agent
@@ -70,7 +73,7 @@ describe('an agent by A2A', () => {
     ['1.0', client],
     ['0.3', older],
   ] as const) {
-    it(`an agent by A2A ${version} replies to a message, and goes on in its context`, async () => {
+    it(`an agent by A2A ${version} replies to a message, and to the next one in its context`, async () => {
       const first = (await by.sendMessage(say('hello **you**'))) as Task
       assert.deepEqual([stateOf(first), textOf(first)], [TASK_STATE_COMPLETED, 'pong: hello **you**'])
       const { contextId } = first
@@ -88,7 +91,7 @@ describe('an agent by A2A', () => {
       const closed = by.sendMessage(say('more', { contextId, taskId: first.id }))
       await assert.rejects(closed, /The task is completed: send a message with its contextId/)
     })
-    it(`an agent by A2A ${version} streams its reply in pieces`, async () => {
+    it(`an agent by A2A ${version} streams its reply as it is written`, async () => {
       const { task, text, pieces, state } = await followed(by.sendMessageStream(say('one two three')))
       assert.equal(stateOf(task as Task), TASK_STATE_WORKING)
       assert.deepEqual([text, state], ['pong: one two three', TASK_STATE_COMPLETED])
@@ -139,13 +142,24 @@ describe('an agent by A2A', () => {
         pageToken: '',
         statusTimestampAfter: undefined,
       })
-    const id = await until('the task works', async () => (await tasks()).tasks[0]?.id)
+    const { id, contextId } = await until('the task works', async () => (await tasks()).tasks[0])
+    // Before that, the message may be lost with the process.
+    const conversation = `${path}/conversations/${contextId}`
+    await until(
+      'the agent has the message',
+      async () => (await api.get(conversation)).body.isReplying,
+      TURN_MS,
+    )
     await web.running.end('SIGKILL')
     await sent
-    const task = await until('the task ends', async () => {
-      const known = await read(id)
-      return stateOf(known) !== TASK_STATE_WORKING && known
-    })
+    const task = await until(
+      'the task ends',
+      async () => {
+        const known = await read(id)
+        return stateOf(known) !== TASK_STATE_WORKING && known
+      },
+      TURN_MS,
+    )
     assert.equal(stateOf(task), TASK_STATE_COMPLETED)
     assert.match(textOf(task), /^ran: late/)
   })

@@ -82,7 +82,7 @@ describe('an agent by MCP', () => {
     }
     await assert.rejects(client.callTool({ name: 'exec', arguments: {} }), /There is no tool exec/)
   })
-  it('an agent that does not offer MCP is no server of it', async () => {
+  it('an agent that does not offer MCP returns 404', async () => {
     assert.equal(await offer([]), 200)
     assertError(await api.post(`${path}/mcp`, { method: 'tools/list' }), 404, 'The agent does not offer MCP')
     assert.equal(await offer(['mcp']), 200)
