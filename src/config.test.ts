@@ -20,6 +20,8 @@ describe('configuration', () => {
     DATABASE_URL: 'mysql://localhost',
     REDIS_URL: 'localhost:6379',
     IPFS_API_URL: '/ip4/127.0.0.1/tcp/5001',
+    IPFS_CLUSTER_API_URL: 'http://127.0.0.1:9094',
+    IPFS_CLUSTER_REPLICATION: '3-2',
     JWT_KEY: 'short',
     LOG_LEVEL: 'loud',
     BERTH_CONCURRENCY: 'pins=0',

@@ -20,6 +20,12 @@ export const EMPTY_MEANS_NONE = new Set([
   'SECRETS_KEY',
 ])
 
+/** Settings that mean nothing without another. */
+const NEEDS: Record<string, string> = {
+  IPFS_CLUSTER_API_URL: 'IPFS_API_URL',
+  IPFS_PRIVATE_CLUSTER_API_URL: 'IPFS_PRIVATE_API_URL',
+}
+
 /** Names that look like settings but are not: those of tests, of examples, and of Kubernetes' service links. */
 const NO_SETTINGS =
   /^BERTH_(KEY|CRASH_AT|(TEST|CI|TORTURE|FUZZ)(_.*)?|(.*_)?SERVICE_(HOST|PORT).*|(.*_)?PORT(_\d+_.*)?)$/
@@ -95,8 +101,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const names = Object.keys(env)
   const former = names.filter((name) => name in REPLACED && env[name] !== '')
   const unknown = names.filter((name) => isUnknown(name) && !(name in REPLACED))
-  if (parsed.success && unknown.length + former.length === 0) return Object.freeze(parsed.data)
+  const given = new Set(set.map(([name]) => name))
+  const alone = Object.keys(NEEDS).filter((name) => given.has(name) && !given.has(NEEDS[name] as string))
+  if (parsed.success && unknown.length + former.length + alone.length === 0) return Object.freeze(parsed.data)
   const lines = [
+    ...alone.map((name) => `${name}: needs ${NEEDS[name]} as well`),
     ...former.map((name) => `${name}: is no longer a setting${REPLACED[name] && `, use ${REPLACED[name]}`}`),
     ...unknown.map((name) => `${name}: there is no such setting`),
     ...(parsed.error?.issues ?? []).map(({ path: [name, ...part], message }) =>

@@ -63,6 +63,13 @@ export const yaml = <S extends z.ZodType>(schema: S) =>
       }
     })
     .pipe(schema)
+/** Copies: `min-max`, or one number. */
+export const replication = text.transform((value, context) => {
+  const [, min = '', max = min] = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(value) ?? []
+  if (Number(min) >= 1 && Number(min) <= Number(max)) return { min: Number(min), max: Number(max) }
+  context.addIssue('must be a number of copies, or a minimum and a maximum like 2-3')
+  return z.NEVER
+})
 export const integer = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
 /** Seconds, including fractions. */
 export const seconds = (min: number, max: number) => z.coerce.number().min(min).max(max)

@@ -12,6 +12,7 @@ import {
   joinRules,
   list,
   proxies,
+  replication,
   seconds,
   socketPath,
   text,
@@ -51,6 +52,21 @@ export const settings = z.object({
     .optional()
     .describe(
       "RPC address of the private network's Kubo node, which must not be the public one. Not set: an embedded store without a network.",
+    ),
+  IPFS_CLUSTER_API_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'REST address of the peer of IPFS Cluster next to the Kubo of IPFS_API_URL, which then also keeps copies of pinned content on the Kubos of other peers. Only Berth may pin in that Cluster and its Kubos.',
+    ),
+  IPFS_PRIVATE_CLUSTER_API_URL: url('http', 'https')
+    .optional()
+    .describe(
+      'The same for the private network: another IPFS Cluster, next to the Kubo of IPFS_PRIVATE_API_URL.',
+    ),
+  IPFS_CLUSTER_REPLICATION: replication
+    .prefault('2-3')
+    .describe(
+      'Copies of pinned content in an IPFS Cluster, including the one next to Berth: `minimum-maximum`, or one number. A pin counts as soon as the minimum has all of it.',
     ),
   BERTH_OWN_KUBO: list
     .pipe(z.array(z.enum(['public', 'private'], 'must be public, private or both')))
@@ -305,6 +321,8 @@ export const SECRETS = [
   'REDIS_URL',
   'IPFS_API_URL',
   'IPFS_PRIVATE_API_URL',
+  'IPFS_CLUSTER_API_URL',
+  'IPFS_PRIVATE_CLUSTER_API_URL',
   'JWT_KEY',
   'JWT_KEY_PREVIOUS',
   'SECRETS_KEY',

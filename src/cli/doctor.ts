@@ -16,8 +16,7 @@ import { createLogger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
 import { WorkerStatus } from '../operations/worker-status.ts'
 import { postgresFolder } from '../standalone/postgres.ts'
-import type { KuboOptions } from '../storage/kubo.ts'
-import type { Storage } from '../storage/port.ts'
+import type { Network, Storage } from '../storage/port.ts'
 import { withDatabase } from './database.ts'
 
 /** Width of the column of names, in characters. */
@@ -135,15 +134,8 @@ async function checkQueue({ REDIS_URL }: Config): Promise<Finding> {
   }
 }
 
-async function checkIpfs({ IPFS_API_URL, IPFS_PRIVATE_API_URL }: Config): Promise<Finding[]> {
-  const checks = [
-    checkKubo('IPFS', 'IPFS_API_URL', { network: 'public', apiUrl: IPFS_API_URL }),
-    checkKubo('IPFS private', 'IPFS_PRIVATE_API_URL', {
-      network: 'private',
-      apiUrl: IPFS_PRIVATE_API_URL,
-      otherApiUrl: IPFS_API_URL,
-    }),
-  ]
+async function checkIpfs(config: Config): Promise<Finding[]> {
+  const checks = [checkNode('IPFS', config, 'public'), checkNode('IPFS private', config, 'private')]
   return (await Promise.all(checks)).flat()
 }
 
@@ -233,21 +225,26 @@ const elsewhere = (said: string, advice: string): Finding => ({
   advice,
 })
 
-async function checkKubo(
-  part: string,
-  setting: string,
-  { apiUrl, ...options }: Omit<KuboOptions, 'apiUrl'> & { apiUrl: string | undefined },
-): Promise<Finding[]> {
-  if (!apiUrl) return []
-  const { createKuboStorage } = await import('../storage/kubo.ts')
+async function checkNode(part: string, config: Config, network: Network): Promise<Finding[]> {
+  const [setting, clusterSetting] =
+    network === 'public'
+      ? (['IPFS_API_URL', 'IPFS_CLUSTER_API_URL'] as const)
+      : (['IPFS_PRIVATE_API_URL', 'IPFS_PRIVATE_CLUSTER_API_URL'] as const)
+  if (!config[setting]) return []
+  const { createStorage } = await import('../storage/open.ts')
   let storage: Storage | undefined
   try {
-    storage = createKuboStorage({ ...options, apiUrl })
+    storage = await createStorage(config, network, 'web')
     await storage.start()
-    const { agent, peerId } = await storage.info({ signal: AbortSignal.timeout(5000) })
-    return [{ part, ok: true, said: `${agent}, peer ${peerId}` }]
+    const { agent, peerId, peers } = await storage.info({ signal: AbortSignal.timeout(5000) })
+    const away = peers?.filter(({ error }) => error !== null).map(({ name, error }) => `${name}: ${error}`)
+    if (!away?.length) return [{ part, ok: true, said: `${agent}, peer ${peerId}` }]
+    const advice = 'Check the peers with `ipfs-cluster-ctl peers ls`.'
+    return [{ part, ok: false, warning: true, said: away.join('; '), advice }]
   } catch (error) {
-    const advice = `Check ${setting}, and that Kubo runs: \`ipfs id\`.`
+    const advice = config[clusterSetting]
+      ? `Check ${setting} and ${clusterSetting}, and that Kubo and its peer run: \`ipfs id\`, \`ipfs-cluster-ctl id\`.`
+      : `Check ${setting}, and that Kubo runs: \`ipfs id\`.`
     return [{ part, ok: false, said: (error as Error).message, advice }]
   } finally {
     await storage?.stop()

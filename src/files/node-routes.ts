@@ -21,7 +21,7 @@ export function nodeRoutes({ workers }: Core): Route[] {
         description: 'The node.',
         body: z.object({
           data: z.object({
-            driver: z.enum(['kubo', 'embedded']),
+            driver: z.enum(['kubo', 'cluster', 'embedded']),
             agent: like('kubo/0.43.0'),
             peer_id: like('12D3KooWEyoppNCUx8Yx66oV9fJnriXwCcXwDDUA2kj6vnc6iDEp').nullable(),
             addresses: withExample(z.array(z.string()), [

@@ -144,12 +144,26 @@ export async function checkQueue(redis: { ping(): Promise<unknown> } | undefined
 export function checkNode(node: IpfsStatus | undefined): Finding {
   if (!node) return { status: 'down', detail: 'nobody has reported it', advice: 'Check that a worker runs.' }
   if (node.shortage) return shortOf(node.driver, node.shortage)
-  if (!node.error) return { status: 'ok', detail: node.driver }
-  const advice =
-    node.driver === 'kubo'
-      ? 'Check that Kubo runs (`ipfs id`), and IPFS_API_URL or IPFS_PRIVATE_API_URL.'
-      : 'See the log of the worker.'
+  if (!node.error) return checkPeers(node)
+  const advice = NODE_ADVICE[node.driver]
   return { status: 'down', detail: `${node.driver}: does not answer`, cause: node.error, advice }
+}
+
+const NODE_ADVICE = {
+  kubo: 'Check that Kubo runs (`ipfs id`), and IPFS_API_URL or IPFS_PRIVATE_API_URL.',
+  cluster:
+    'Check that Kubo (`ipfs id`) and the peer next to it (`ipfs-cluster-ctl id`) run, IPFS_API_URL and IPFS_CLUSTER_API_URL, or those of the private network.',
+  embedded: 'See the log of the worker.',
+}
+
+/** A node that responds: `degraded` while peers of its IPFS Cluster do not. */
+function checkPeers({ driver, peers }: IpfsStatus): Finding {
+  if (!peers) return { status: 'ok', detail: driver }
+  const away = peers.filter(({ error }) => error !== null)
+  const detail = `${driver}: ${peers.length - away.length} of ${peers.length} peers`
+  if (away.length === 0) return { status: 'ok', detail }
+  const cause = away.map(({ name, error }) => `${name}: ${error}`).join('; ')
+  return { status: 'degraded', detail, cause, advice: 'Check the peers with `ipfs-cluster-ctl peers ls`.' }
 }
 
 /** The lack of room that this process met at a node; undefined if there was none. Never rejects. */

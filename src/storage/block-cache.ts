@@ -36,7 +36,7 @@ export function cachingBlocks(storage: Storage, cacheBytes = CACHE_BYTES): Stora
    * at once.
    */
   const partsOf = (cid: CID, { path, offset = 0, length }: FileRange): FilePart[] | undefined => {
-    if (storage.driver !== 'kubo' || path || length === undefined) return undefined
+    if (storage.driver === 'embedded' || path || length === undefined) return undefined
     const root = kept.get(keyOf(cid))
     try {
       return root && partsOfRange({ cid, offset, length }, root, PARTS)

@@ -36,21 +36,25 @@ export interface KuboOptions {
   lock?: SharedLock | undefined
   /** The name of Berth's pins in Kubo, without `+`, which distinguishes them from the pins of other programs. */
   pinName?: string
+  /** Whether IPFS Cluster pins in this Kubo: its pins have no names. */
+  isInCluster?: boolean
 }
 
+/** The name of Berth's pins in Kubo and in IPFS Cluster. */
+export const PIN_NAME = 'berth'
 const SHORT_MS = 10_000
 /** How long a collection waits for running imports and retrievals, and new ones for it. */
 const QUIET_MS = 30_000
 
 /** Creates the Kubo driver; nothing is opened before `start`. @throws Error if both networks have the same address. */
 export function createKuboStorage(options: KuboOptions): Storage {
-  const { apiUrl, network, otherApiUrl, lock, pinName = 'berth' } = options
+  const { apiUrl, network, otherApiUrl, lock, pinName = PIN_NAME, isInCluster = false } = options
   if (otherApiUrl === apiUrl) throw new Error(SAME_NODE)
   const client = new KuboClient(apiUrl)
   const stream = new KuboStream(apiUrl)
   const kubo = { client, stream }
   const stopped = new AbortController()
-  const pins = new KuboPins(kubo, pinName, stopped.signal)
+  const pins = new KuboPins(kubo, { own: pinName, takesUnnamed: isInCluster }, stopped.signal)
   /** Why the node must not be used: the last `start` found it unavailable or unsuitable. */
   let refusal: string | null = null
   /** A write that Kubo rejected for lack of room; null once it has accepted one again. */

@@ -19,7 +19,7 @@ const INFO_MS = 4000
 export type Storages = Record<Network, Storage>
 
 /**
- * Opens the storage of both networks: Kubo if its address is set, otherwise the embedded node. An unavailable node does
+ * Opens the storage of both networks: Kubo, or IPFS Cluster, if its address is set, otherwise the embedded node. An unavailable node does
  * not keep the process from starting: work that needs it waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
  * @throws Error naming what to fix, if a node responds but cannot be used.
@@ -76,11 +76,18 @@ export async function createStorage(
   const apiUrls = apiUrlsOf(config)
   const apiUrl = apiUrls[network]
   if (apiUrl) {
-    const { createKuboStorage } = await import('./kubo.ts')
     const otherApiUrl = apiUrls[network === 'public' ? 'private' : 'public']
     const lock =
       isOwn(config, network) && databaseUrl ? new SharedLock(databaseUrl, LOCKS[network]) : undefined
-    return createKuboStorage({ apiUrl, network, otherApiUrl, lock })
+    const options = { apiUrl, network, otherApiUrl, lock }
+    const clusterUrl =
+      network === 'public' ? config.IPFS_CLUSTER_API_URL : config.IPFS_PRIVATE_CLUSTER_API_URL
+    if (clusterUrl) {
+      const { createClusterStorage } = await import('./cluster.ts')
+      return createClusterStorage({ ...options, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
+    }
+    const { createKuboStorage } = await import('./kubo.ts')
+    return createKuboStorage(options)
   }
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const blocks = blocksFolder(config)

@@ -1,6 +1,6 @@
 /**
- * The storage port: Berth's interface to an IPFS node. One instance serves one network (public or private). Two drivers
- * implement it, `kubo.ts` and `embedded.ts`; `test/integration/storage` runs one suite over both.
+ * The storage port: Berth's interface to an IPFS node. One instance serves one network (public or private). Three drivers
+ * implement it, `kubo.ts`, `cluster.ts` and `embedded.ts`; `test/integration/storage` runs one suite over all.
  *
  * Every call takes an AbortSignal and honours it promptly. Every failure is a {@link StorageError}, whose `code` tells
  * the caller what to do about it.
@@ -123,13 +123,29 @@ export interface DagStat {
   mimeType: string
 }
 
+export type StorageDriver = 'kubo' | 'cluster' | 'embedded'
+
+/** A peer of IPFS Cluster; `error` is why it or its Kubo did not respond. */
+export interface ClusterPeer {
+  name: string
+  error: string | null
+}
+
+/** A CID that a part of the storage keeps. `isWhole` is false if that part has to be repaired. */
+export interface KeptCid {
+  cid: CID
+  isWhole: boolean
+}
+
 interface NodeInfo {
-  driver: 'kubo' | 'embedded'
+  driver: StorageDriver
   agent: string
   peerId: string | null
   /** Multiaddrs that others can dial, each ending in `/p2p/<peer id>`. */
   addresses: string[]
   repoBytes: number | null
+  /** The peers of IPFS Cluster, including the one next to this node. */
+  peers?: ClusterPeer[]
 }
 
 /** A file of an import. `path` is relative to the root directory; slashes in it create directories. */
@@ -197,7 +213,7 @@ export type PutBlock = (block: Block) => Promise<void>
 
 export interface Storage {
   readonly network: Network
-  readonly driver: 'kubo' | 'embedded'
+  readonly driver: StorageDriver
 
   /**
    * Checks the node (including that it builds `unixfs-v1-2025` DAGs) and opens what is needed. Throws `unavailable`, or
@@ -222,6 +238,11 @@ export interface Storage {
   isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>
+  /**
+   * The listings of a storage that keeps each CID in several parts: a CID is pinned if it is whole in all of them. If
+   * only some have it, it has to be pinned again or released. Missing if `list` is everything.
+   */
+  readonly parts?: readonly ((options: { signal: AbortSignal }) => AsyncIterable<KeptCid>)[]
 
   /**
    * Imports files as UnixFS (`unixfs-v1-2025`) and pins the root: the file itself for a single entry whose path has no

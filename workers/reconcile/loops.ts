@@ -104,8 +104,8 @@ function startStorageLoops({ config, pool, disks, log }: Base, storage: Storage)
   const intervalMs = config.BERTH_INTERVALS.gc * 1000
   const collecting = { pool, intervalMs, log }
   const collect =
-    storage.driver === 'kubo'
-      ? collectReleased(collecting, storage)
-      : collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
+    storage.driver === 'embedded'
+      ? collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
+      : collectReleased(collecting, storage)
   return [...loops, startLoop(`${network} gc`, Math.min(intervalMs, POLL_MS), log, collect)]
 }

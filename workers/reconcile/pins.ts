@@ -1,6 +1,7 @@
 /**
  * Compares the files marked as pinned with the pins of the IPFS node, both ways. Differences are checked once more
- * under the CID's lock, because an operation may be in progress.
+ * under the CID's lock, because an operation may be in progress. If the storage has several parts, a pin is missing
+ * unless all of them have it, and orphaned if one has it.
  */
 import { CID } from 'multiformats/cid'
 import { tryLockSession } from '../../src/db/advisory-locks.ts'
@@ -12,7 +13,7 @@ import { lockCid } from '../../src/files/held-content.ts'
 import { within } from '../../src/lib/signals.ts'
 import { enqueueWhere } from '../../src/operations/enqueue.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
-import { type Storage, StorageError } from '../../src/storage/port.ts'
+import { type KeptCid, type Storage, StorageError } from '../../src/storage/port.ts'
 
 const BATCH = 1000
 /** Repairs of one pass; the next pass finds the rest. */
@@ -40,19 +41,19 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
     if (!hasLock) return { missing: 0, orphaned: 0 }
     // Taken before the listing, so that pins made during it cause no repair.
     const { at: listedAt } = await queryOne<{ at: Date }>(client, 'SELECT now() AS at')
-    await copyPins(client, storage, signal)
+    const everywhere = await copyPins(client, storage, signal)
     const missing = await client.query<{ id: string; workspaceId: string; cid_v1: string }>(
       `SELECT id, workspace_id AS "workspaceId", cid_v1 FROM file f
        WHERE network = $1 AND status = 'pinned' AND removed_at IS NULL AND pinned_at < $2
-         AND NOT EXISTS (SELECT FROM pinned WHERE cid = f.cid_v1)
+         AND NOT EXISTS (SELECT FROM pinned WHERE cid = f.cid_v1 AND whole_in = $4)
          AND NOT EXISTS (SELECT FROM operation o WHERE o.target_id = f.id AND o.state IN ('queued', 'running'))
        LIMIT $3`,
-      [storage.network, listedAt, MAX_REPAIRS],
+      [storage.network, listedAt, MAX_REPAIRS, everywhere],
     )
     const unpinned = await client.query<{ cid: string }>(
       `SELECT DISTINCT cid FROM held_content h
-       WHERE network = $1 AND NOT EXISTS (SELECT FROM pinned WHERE cid = h.cid) LIMIT $2`,
-      [storage.network, MAX_REPAIRS],
+       WHERE network = $1 AND NOT EXISTS (SELECT FROM pinned WHERE cid = h.cid AND whole_in = $3) LIMIT $2`,
+      [storage.network, MAX_REPAIRS, everywhere],
     )
     const orphaned = await client.query<{ cid: string }>(
       `SELECT cid FROM pinned p
@@ -68,19 +69,35 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
   })
 }
 
-async function copyPins(client: Queryable, storage: Storage, signal: AbortSignal): Promise<void> {
-  await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY)')
-  let batch: string[] = []
-  const flush = async () => {
-    await client.query('INSERT INTO pinned SELECT unnest($1::text[]) ON CONFLICT DO NOTHING', [batch])
-    batch = []
+/**
+ * Lists the pins of all parts. `whole_in` has a bit for each part.
+ * @returns the bits of a CID that every part has.
+ */
+async function copyPins(client: Queryable, storage: Storage, signal: AbortSignal): Promise<number> {
+  await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY, whole_in int NOT NULL)')
+  const parts = storage.parts ?? [() => wholePins(storage, signal)]
+  for (const [part, list] of parts.entries()) {
+    let batch = new Map<string, number>()
+    const flush = async () => {
+      await client.query(
+        `INSERT INTO pinned SELECT * FROM unnest($1::text[], $2::int[])
+         ON CONFLICT (cid) DO UPDATE SET whole_in = pinned.whole_in | excluded.whole_in`,
+        [[...batch.keys()], [...batch.values()]],
+      )
+      batch = new Map()
+    }
+    for await (const { cid, isWhole } of list({ signal })) {
+      batch.set(cid.toV1().toString(), isWhole ? 1 << part : 0)
+      if (batch.size === BATCH) await flush()
+    }
+    await flush()
   }
-  for await (const cid of storage.list({ signal })) {
-    batch.push(cid.toV1().toString())
-    if (batch.length === BATCH) await flush()
-  }
-  await flush()
   await client.query('ANALYZE pinned')
+  return (1 << parts.length) - 1
+}
+
+async function* wholePins(storage: Storage, signal: AbortSignal): AsyncGenerator<KeptCid> {
+  for await (const cid of storage.list({ signal })) yield { cid, isWhole: true }
 }
 
 async function repair(

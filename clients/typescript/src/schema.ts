@@ -27458,7 +27458,7 @@ export interface operations {
                     "application/json": {
                         data: {
                             /** @enum {string} */
-                            driver: "kubo" | "embedded";
+                            driver: "kubo" | "cluster" | "embedded";
                             agent: string;
                             peer_id: string | null;
                             addresses: string[];

@@ -22,15 +22,18 @@ const NAME_LIMIT = 255
 export class KuboPins {
   readonly #kubo: Kubo
   readonly #own: string
+  readonly #takesUnnamed: boolean
   readonly #stopped: AbortSignal
 
   /**
-   * @param own The name of Berth's pins, without `+`.
+   * @param options.own The name of Berth's pins, without `+`.
+   * @param options.takesUnnamed Whether pins without a name are Berth's once it pins the same: IPFS Cluster made them.
    * @param stopped Ends work that continues without its caller.
    */
-  constructor(kubo: Kubo, own: string, stopped: AbortSignal) {
+  constructor(kubo: Kubo, options: { own: string; takesUnnamed: boolean }, stopped: AbortSignal) {
     this.#kubo = kubo
-    this.#own = own
+    this.#own = options.own
+    this.#takesUnnamed = options.takesUnnamed
     this.#stopped = stopped
   }
 
@@ -90,7 +93,7 @@ export class KuboPins {
 
   /** The name under which Berth pins a CID that already has a pin called `existing` (null: none). */
   #claim(existing: string | null): string {
-    if (existing === null) return this.#own
+    if (existing === null || (existing === '' && this.#takesUnnamed)) return this.#own
     return this.#isOurs(existing) ? existing : cut(`${this.#own}+${existing}`)
   }
 
