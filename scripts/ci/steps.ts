@@ -79,6 +79,11 @@ export const IN_TURN: Record<Turn, Step[]> = {
       needs: ['servers', 'kubo'],
     },
     {
+      name: 'pins in an ipfs cluster',
+      run: `${ONE} 'test/integration/storage/cluster*.test.ts'`,
+      needs: ['servers', 'kubo', 'ipfsCluster'],
+    },
+    {
       name: "statements on the distribution's postgresql",
       run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
       env: { BERTH_TEST_STACK: 'real' },

@@ -34,6 +34,11 @@ export const TOOLS: Record<string, Tool> = {
   },
   nodes: { run: 'scripts/ci/kubernetes/packages.sh', lane: 'packages' },
   kubo: { run: 'scripts/ci/kubo.sh', variable: 'BERTH_TEST_KUBO', lane: 'builds' },
+  ipfsCluster: {
+    run: 'scripts/ci/ipfs-cluster.sh',
+    variable: 'BERTH_TEST_IPFS_CLUSTER',
+    lane: 'builds',
+  },
   s3: { run: 'scripts/ci/versitygw.sh', variable: 'BERTH_TEST_S3', lane: 'builds' },
   caddy: { run: 'scripts/ci/caddy.sh', variable: 'BERTH_TEST_CADDY', lane: 'builds' },
   registry: { run: 'scripts/ci/registry.sh', variable: 'BERTH_TEST_REGISTRY', lane: 'builds' },

@@ -6,7 +6,7 @@ export type Turn = (typeof TURNS)[number]
 
 /** A change to these files, or to anything below these folders, makes their turn run at once. */
 const PATHS: Record<Turn, string[]> = {
-  real: ['src/sandboxes/docker', 'src/storage/kubo'],
+  real: ['src/sandboxes/docker', 'src/storage/kubo', 'src/storage/cluster'],
   stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],
   chart: ['deploy/chart', 'test/torture'],
   cluster: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],

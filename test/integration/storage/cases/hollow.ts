@@ -47,7 +47,7 @@ export function hollowCases({ storage }: Cases): void {
       const cid = await add(await hollowFile(3000, 3))
       const part = { offset: 2_000_000_000, length: 10, signal }
       assert.equal(`${await collect(storage().cat(cid, part))}`, 'x'.repeat(10))
-      if (storage().driver === 'kubo') return // Kubo walks it; content that `stat` rejects is never kept
+      if (storage().driver !== 'embedded') return // Kubo walks it; content that `stat` rejects is never kept
       let length = 0
       const all = async () => {
         for await (const chunk of storage().cat(cid, { signal })) length += chunk.length
@@ -57,7 +57,7 @@ export function hollowCases({ storage }: Cases): void {
     })
 
     test('reading a file with empty leaves ends, whatever size it claims', async () => {
-      if (storage().driver === 'kubo') return
+      if (storage().driver !== 'embedded') return
       const leaf = await block(new Uint8Array())
       const blocks = [leaf]
       let root = leaf
