@@ -125,7 +125,8 @@ async function runOperation(
       report(`${operation.state}: ${operation.step ?? operation.kind}`)
       operation = await look(Math.min(STEP_S, left()))
     }
-    if (isFinished(operation.state)) answer = await ask(1)
+    // What is deleted cannot be found again, and there is nothing to add to the response.
+    if (isFinished(operation.state) && api.route(id).method !== 'delete') answer = await ask(1)
   }
   const { state, step } = operation
   return { ...answer.body, operation: { id: operationId, state, step } }
