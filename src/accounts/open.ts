@@ -12,6 +12,7 @@ import { challengeOf, issuerOf, metadataRoutes } from './oauth/metadata.ts'
 import { oauthRoutes, tokenRoute } from './oauth/oauth-routes.ts'
 import { openIdProvider } from './openid-provider.ts'
 import { passkeyRoutes } from './passkey-routes.ts'
+import { programRoutes } from './program-routes.ts'
 import type { AccountServices } from './services.ts'
 import { sessionRoutes } from './session-routes.ts'
 import { workspaceKeyRoutes } from './workspace-key-routes.ts'
@@ -50,6 +51,7 @@ export function openAccounts(core: Core): Accounts {
     ...sessionRoutes(services),
     ...passkeyRoutes(services),
     ...identityRoutes(services),
+    ...programRoutes(services),
     ...feedbackRoutes(services),
     ...oauthRoutes(services),
   ]

@@ -31,6 +31,7 @@ const ways = z.object({
     .object({ name: like('Ada') })
     .nullable()
     .describe('The OpenID provider, if one is set.'),
+  program: like(true).describe('Whether programs can sign in through the dashboard.'),
 })
 const namedUser = z.object({ id: userId, name: like('Ada') })
 const namedWorkspace = z.object({ id: workspaceId, name: like('catalogues') })
@@ -85,7 +86,8 @@ export function sessionRoutes(services: AccountServices): Route[] {
       success: { description: 'The ways.', body: z.object({ data: ways }) },
       async handle({ req }) {
         const passkey = relyingParty(req, config.PUBLIC_URL) !== undefined
-        return { body: { data: { passkey, oidc: provider ? { name: provider.name } : null } } }
+        const oidc = provider ? { name: provider.name } : null
+        return { body: { data: { passkey, oidc, program: config.BERTH_DASHBOARD === 'on' } } }
       },
     }),
     route({

@@ -4,4 +4,5 @@ export { type Operation, OperationError, startNow, type WaitOptions, waitForOper
 export { allItems } from './pages.ts'
 export type { operations, paths } from './schema.ts'
 export { type ServerEvent, serverEvents } from './server-events.ts'
+export { signInCode } from './sign-in-code.ts'
 export { type UploadOptions, upload, uploadFolder } from './uploads.ts'

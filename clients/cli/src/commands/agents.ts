@@ -1,5 +1,6 @@
 import { startNow, unwrap, waitForOperation } from '../../../typescript/src/index.ts'
 import { count, LIMIT, NO_WAIT } from '../arguments.ts'
+import { openInBrowser } from '../browser.ts'
 import { command } from '../command.ts'
 import { agentIdOf, listAgents } from '../find.ts'
 import { ago, bytes, details, table } from '../format.ts'
@@ -124,16 +125,3 @@ const reason = ({ statusReason }: { statusReason: string | null }): string =>
 const STYLES = { running: 'green', starting: 'yellow', not_running: 'red' } as const
 
 const statusText = (status: keyof typeof STYLES): string => paint(STYLES[status] ?? 'reset', status)
-
-async function openInBrowser(url: string): Promise<void> {
-  const { spawn } = await import('node:child_process')
-  const [program = '', ...args] =
-    process.platform === 'darwin'
-      ? ['open']
-      : process.platform === 'win32'
-        ? ['rundll32', 'url.dll,FileProtocolHandler']
-        : ['xdg-open']
-  spawn(program, [...args, url], { stdio: 'ignore', detached: true })
-    .on('error', () => {})
-    .unref()
-}

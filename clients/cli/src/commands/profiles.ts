@@ -1,5 +1,6 @@
 /** Signing in, and the Berths that this user is signed in to. */
 import { createClient, unwrap } from '../../../typescript/src/index.ts'
+import { signInByBrowser } from '../browser-sign-in.ts'
 import { command } from '../command.ts'
 import { AdvisedError, EXIT } from '../errors.ts'
 import { details, table } from '../format.ts'
@@ -9,17 +10,22 @@ import { readSecret } from '../prompt.ts'
 export const profileCommands = [
   command({
     name: 'login',
-    summary: 'sign in to a Berth with an API key, which is asked for or read from stdin',
+    summary: 'sign in to a Berth, in the browser or with an API key',
     usage: '<url>',
-    options: { name: { about: 'name of the profile; by default the host', value: 'name' } },
-    more: `The key is stored in a file that only you can read. Create one with \`npx berth keys create\`
-where Berth runs, or in the dashboard, under Operate, Keys.
+    options: {
+      key: { about: 'ask for an API key instead of opening the browser' },
+      name: { about: 'name of the profile; by default the host', value: 'name' },
+    },
+    more: `You allow the sign-in in the dashboard, in a browser on any machine. Without a terminal, an API key
+is read from stdin: create one with \`npx berth keys create\` where Berth runs, or in the dashboard,
+under Operate, Keys. The key is stored in a file that only you can read.
 
   berth login https://berth.example.org
   pass show berth | berth login https://berth.example.org --name work`,
-    async run({ args, options, profile: asked }) {
+    async run({ args, options, profile: asked, signal }) {
       const url = trim(args[0] ?? '')
-      const key = await readSecret(`API key for ${url}: `)
+      const isInBrowser = process.stdin.isTTY && !options.key && (await hasDashboard(url))
+      const key = isInBrowser ? await signInByBrowser(url, signal) : await readSecret(`API key for ${url}: `)
       const { data: me } = await unwrap(createClient({ url, key }).GET('/v0/me')).catch((error) => {
         if (error.status !== 401) throw error
         throw new AdvisedError(
@@ -92,6 +98,9 @@ where Berth runs, or in the dashboard, under Operate, Keys.
     },
   }),
 ]
+
+const hasDashboard = async (url: string): Promise<boolean> =>
+  (await unwrap(createClient({ url }).GET('/v0/login'))).data.program
 
 const unknownProfile = (name: string) =>
   new AdvisedError(`there is no profile ${name}`, 'berth profiles ls lists them', EXIT.missing)

@@ -1532,7 +1532,7 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     lastUsedAt: Date | null
     /**
-     * Where the key works: anywhere, or at `/mcp` alone. CHECK ((audience = 'mcp'::text))
+     * Where the key works: anywhere, at `/mcp` alone, or nowhere, until its program has collected it. CHECK ((audience = ANY (ARRAY['mcp'::text, 'sign-in'::text])))
      */
     audience: string | null
   }, ExtArgs["result"]["apiKey"]>
