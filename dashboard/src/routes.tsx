@@ -91,7 +91,11 @@ const account = createRoute({
   path: '/dashboard/account',
   component: lazyRouteComponent(() => import('./pages/account/Account.tsx'), 'Account'),
 })
-
+const program = createRoute({
+  getParentRoute: () => shell,
+  path: '/dashboard/program',
+  component: lazyRouteComponent(() => import('./pages/authorize/Program.tsx'), 'Program'),
+})
 const authorize = createRoute({
   getParentRoute: () => shell,
   path: '/dashboard/authorize',
@@ -294,6 +298,7 @@ export const router = createRouter({
       operate.addChildren(operatePages),
       account,
       authorize,
+      program,
     ]),
   ]),
   defaultPreload: 'intent',

@@ -1855,6 +1855,19 @@ export const texts = {
     refuse: 'Refuse',
     allow: 'Give access',
   },
+  program: {
+    title: 'Sign in a program?',
+    compare:
+      'A program, such as berth login, opened this page. Allow it only if you started it, and it shows this code:',
+    machine: 'Machine',
+    hint: 'The program may do everything that you may do in this workspace. It gets an API key, which you can revoke any time, under',
+    allow: 'Allow',
+    allowed: 'The program is signed in',
+    allowedHint: 'It goes on by itself. You can close this page.',
+    refused: 'The program is not signed in',
+    refusedHint: 'It gets nothing. You can close this page, and stop the program with Ctrl-C.',
+    brokenHint: 'The URL is not whole: open it as the program shows it.',
+  },
   account: {
     title: 'Account',
     remove: 'Delete',

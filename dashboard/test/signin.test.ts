@@ -3,11 +3,15 @@
  * sessions. With DASHBOARD_SHOTS=<folder> it saves screenshots of the pages there.
  */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import type { CDPSession, Page } from 'playwright-core'
 import { startWebProcess } from '../../test/contract/web-process.ts'
+import { BUNDLE } from '../../test/support/command-line.ts'
 import { oidcSettings, startProvider } from '../../test/support/openid-provider.ts'
-import { freePort } from '../../test/support/processes.ts'
+import { freePort, run, until } from '../../test/support/processes.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
 const dashboard = await openDashboard()
@@ -329,6 +333,34 @@ describe('single sign-on', () => {
     await page.getByRole('alert').getByText('sign in again').waitFor()
     assert.equal(page.url(), `${home}/login`)
     await page.context().close()
+  })
+})
+
+describe('a program', () => {
+  it('berth login signs in through the page that it shows', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'berth-login-'))
+    t.after(() => rm(folder, { recursive: true }))
+    // Over SSH it opens no browser by itself.
+    const programEnv = { PATH: process.env.PATH, XDG_CONFIG_HOME: folder, SSH_CONNECTION: 'x', NO_COLOR: '1' }
+    const command = `${process.execPath} ${BUNDLE} login ${home}`
+    const program = run('script', ['-qec', command, '/dev/null'], { env: programEnv })
+    t.after(() => program.end())
+    const shown = await until(
+      'it shows a page',
+      () => /code (\S+):\s+(http\S+)/.exec(program.output()) ?? undefined,
+    )
+    const [, code = '', url = ''] = shown
+    await page.goto(url)
+    await page.getByText('npx berth login-link').waitFor()
+    await page.goto(`${home}/login#token=${await own.loginToken(owner.name)}`)
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+    await page.getByText(code, { exact: true }).waitFor()
+    await dashboard.look('program')
+    await page.getByRole('button', { name: 'Allow', exact: true }).click()
+    await page.getByRole('heading', { name: 'The program is signed in' }).waitFor()
+    await until('it has ended', () => program.process.exitCode !== null)
+    assert.match(program.output(), new RegExp(`signed in as ${owner.name}, workspace ${own.name}`))
+    await signOut(page)
   })
 })
 

@@ -17,7 +17,7 @@ export function programRoutes({ prisma, keys }: AccountServices): Route[] {
   return [
     route({
       method: 'post',
-      path: '/v0/login/programs',
+      path: '/v0/sessions/programs',
       id: 'allowProgram',
       summary: 'Sign in a program',
       description:

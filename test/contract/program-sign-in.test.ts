@@ -17,7 +17,7 @@ function start() {
 const collect = (verifier: string) => anonymous.post('/v0/login/program', { verifier })
 const allow = async (own: Workspace, challenge: string, user?: string) => {
   const { ask } = await openSession(anonymous, own, user)
-  return ask('POST', '/v0/login/programs', {}, { challenge, name: 'laptop', days: 7 })
+  return ask('POST', '/v0/sessions/programs', {}, { challenge, name: 'laptop', days: 7 })
 }
 
 describe('the sign-in of a program', () => {

@@ -747,6 +747,20 @@ var init_server_events = __esm({
   }
 });
 
+// ../typescript/src/sign-in-code.ts
+function signInCode(challenge) {
+  const code = Array.from(challenge.slice(0, 8), (one) => LETTERS[BASE64URL.indexOf(one) % 32]).join("");
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
+}
+var BASE64URL, LETTERS;
+var init_sign_in_code = __esm({
+  "../typescript/src/sign-in-code.ts"() {
+    "use strict";
+    BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+  }
+});
+
 // ../typescript/src/uploads.ts
 async function upload(berth, content, options = {}) {
   if (content.size > FORM_BYTES) return uploadInPieces(berth, content, options);
@@ -857,6 +871,7 @@ var init_src = __esm({
     init_operations();
     init_pages();
     init_server_events();
+    init_sign_in_code();
     init_uploads();
   }
 });
@@ -1704,6 +1719,14 @@ function pairs(texts) {
   );
 }
 
+// src/browser.ts
+async function openInBrowser(url) {
+  const { spawn } = await import("node:child_process");
+  const [program = "", ...args] = process.platform === "darwin" ? ["open"] : process.platform === "win32" ? ["rundll32", "url.dll,FileProtocolHandler"] : ["xdg-open"];
+  spawn(program, [...args, url], { stdio: "ignore", detached: true }).on("error", () => {
+  }).unref();
+}
+
 // src/progress.ts
 var FRAMES = [..."\u280B\u2819\u2839\u2838\u283C\u2834\u2826\u2827\u2807\u280F"];
 var EVERY_MS = 80;
@@ -1885,12 +1908,6 @@ var withoutToken = ({ gatewayToken: _, ...agent }) => agent;
 var reason = ({ statusReason }) => statusReason ? `: ${statusReason}` : "";
 var STYLES = { running: "green", starting: "yellow", not_running: "red" };
 var statusText = (status) => paint(STYLES[status] ?? "reset", status);
-async function openInBrowser(url) {
-  const { spawn } = await import("node:child_process");
-  const [program = "", ...args] = process.platform === "darwin" ? ["open"] : process.platform === "win32" ? ["rundll32", "url.dll,FileProtocolHandler"] : ["xdg-open"];
-  spawn(program, [...args, url], { stdio: "ignore", detached: true }).on("error", () => {
-  }).unref();
-}
 
 // src/commands/api.ts
 init_errors();
@@ -2843,6 +2860,41 @@ var filePinCommands = [
 
 // src/commands/profiles.ts
 init_src();
+
+// src/browser-sign-in.ts
+init_src();
+import { createHash, randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as delay2 } from "node:timers/promises";
+init_errors2();
+var ASK_MS = 2e3;
+var LIMIT_MS = 9e5;
+async function signInByBrowser(url, signal) {
+  const verifier = randomBytes(32).toString("base64url");
+  const challenge = createHash("sha256").update(verifier).digest("base64url");
+  const page = `${url}/dashboard/program?${new URLSearchParams({ challenge, name: hostname() })}`;
+  const code = paint("bold", signInCode(challenge), process.stderr);
+  process.stderr.write(`Allow the sign-in on this page, if it shows the code ${code}:
+
+  ${page}
+
+`);
+  if (!process.env.SSH_CONNECTION) await openInBrowser(page);
+  const berth = createClient2({ url });
+  const deadline = Date.now() + LIMIT_MS;
+  while (Date.now() < deadline) {
+    const answer = await berth.POST("/v0/login/program", { body: { verifier }, signal });
+    if (answer.response.status !== 404) return (await unwrap(answer)).data.token;
+    await delay2(ASK_MS, void 0, { signal });
+  }
+  throw new AdvisedError(
+    "nobody has allowed the sign-in",
+    "run it again, or use an API key: --key",
+    EXIT.signIn
+  );
+}
+
+// src/commands/profiles.ts
 init_errors2();
 
 // src/profiles.ts
@@ -2908,17 +2960,22 @@ function trim(url) {
 var profileCommands = [
   command({
     name: "login",
-    summary: "sign in to a Berth with an API key, which is asked for or read from stdin",
+    summary: "sign in to a Berth, in the browser or with an API key",
     usage: "<url>",
-    options: { name: { about: "name of the profile; by default the host", value: "name" } },
-    more: `The key is stored in a file that only you can read. Create one with \`npx berth keys create\`
-where Berth runs, or in the dashboard, under Operate, Keys.
+    options: {
+      key: { about: "ask for an API key instead of opening the browser" },
+      name: { about: "name of the profile; by default the host", value: "name" }
+    },
+    more: `You allow the sign-in in the dashboard, in a browser on any machine. Without a terminal, an API key
+is read from stdin: create one with \`npx berth keys create\` where Berth runs, or in the dashboard,
+under Operate, Keys. The key is stored in a file that only you can read.
 
   berth login https://berth.example.org
   pass show berth | berth login https://berth.example.org --name work`,
-    async run({ args, options, profile: asked }) {
+    async run({ args, options, profile: asked, signal }) {
       const url = trim(args[0] ?? "");
-      const key = await readSecret(`API key for ${url}: `);
+      const isInBrowser = process.stdin.isTTY && !options.key && await hasDashboard(url);
+      const key = isInBrowser ? await signInByBrowser(url, signal) : await readSecret(`API key for ${url}: `);
       const { data: me } = await unwrap(createClient2({ url, key }).GET("/v0/me")).catch((error) => {
         if (error.status !== 401) throw error;
         throw new AdvisedError(
@@ -2991,6 +3048,7 @@ where Berth runs, or in the dashboard, under Operate, Keys.
     }
   })
 ];
+var hasDashboard = async (url) => (await unwrap(createClient2({ url }).GET("/v0/login"))).data.program;
 var unknownProfile = (name) => new AdvisedError(`there is no profile ${name}`, "berth profiles ls lists them", EXIT.missing);
 
 // src/commands/snapshots.ts
@@ -3265,7 +3323,7 @@ async function toFolder(at, write) {
 
 // src/commands/webhooks.ts
 init_src();
-import { createHmac, randomBytes } from "node:crypto";
+import { createHmac, randomBytes as randomBytes2 } from "node:crypto";
 init_errors2();
 var TARGET_MS = 15e3;
 var TYPE = { about: "only this type, or a group of types: pin.*", value: "type", many: true };
@@ -3334,7 +3392,7 @@ or else with a new secret, which it prints. A failed request is not repeated.
     async run({ berth, args: [url = ""], options, json, signal }) {
       if (!URL.canParse(url)) throw new UsageError(`${url} is not a URL like http://localhost:4000/hook`);
       const given = process.env.BERTH_WEBHOOK_SECRET;
-      const secret = given || `whsec_${randomBytes(32).toString("base64")}`;
+      const secret = given || `whsec_${randomBytes2(32).toString("base64")}`;
       const told = (text5) => console.error(paint("dim", text5, process.stderr));
       const onConnection = (isOpen) => told(isOpen ? `sending events to ${url}` : "the connection was lost; trying again");
       if (!given) told(`signed with ${secret}`);

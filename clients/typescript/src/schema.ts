@@ -1823,6 +1823,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v0/sessions/programs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in a program
+         * @description For the page to which a program, such as `berth login`, sends the browser. Creates an API key with the rights of the session, except for those over the instance. The program collects it within five minutes. The key is in the list of keys, and can be revoked there. 409 if this sign-in was already allowed.
+         *
+         *     Accepts any key.
+         */
+        post: operations["allowProgram"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v0/login/program": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Collect the key of a signed-in program
+         * @description A program asks every few seconds until its user has allowed it in the dashboard. The key is shown once. 404 until then, and again five minutes later.
+         */
+        post: operations["collectProgramKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v0/feedback": {
         parameters: {
             query?: never;
@@ -11545,7 +11587,8 @@ export interface operations {
                      *         "passkey": true,
                      *         "oidc": {
                      *           "name": "Ada"
-                     *         }
+                     *         },
+                     *         "program": true
                      *       }
                      *     }
                      */
@@ -11557,6 +11600,8 @@ export interface operations {
                             oidc: {
                                 name: string;
                             } | null;
+                            /** @description Whether programs can sign in through the dashboard. */
+                            program: boolean;
                         };
                     };
                 };
@@ -12801,6 +12846,128 @@ export interface operations {
             431: components["responses"]["431"];
             500: components["responses"]["500"];
             503: components["responses"]["503"];
+        };
+    };
+    allowProgram: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+                 *       "name": "laptop",
+                 *       "days": 90
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The SHA-256 of the program’s verifier. */
+                    challenge: string;
+                    /** @description The machine, as the program names it. */
+                    name: string;
+                    /** @description After how many days the key expires. */
+                    days: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The key, which its program has not collected yet. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            id: string;
+                            expiresAt: string;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            408: components["responses"]["408"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+        };
+    };
+    collectProgramKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The program’s own random secret. */
+                    verifier: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The key. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "id": "0193a1c4-7d2b-7c40-8a1f-52d9e0b4c6f7",
+                     *         "token": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiIwMTkzYTFjNSJ9.c2lnbmF0dXJl",
+                     *         "expiresAt": "2026-11-21T10:58:03.485Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        data: {
+                            id: string;
+                            token: string;
+                            expiresAt: string | null;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            404: components["responses"]["404"];
+            408: components["responses"]["408"];
+            413: components["responses"]["413"];
+            415: components["responses"]["415"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
         };
     };
     sendFeedback: {

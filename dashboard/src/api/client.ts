@@ -5,6 +5,7 @@ export {
   type paths,
   RequestError,
   serverEvents,
+  signInCode,
   unwrap,
   waitForOperation,
 } from '../../../clients/typescript/src/index.ts'

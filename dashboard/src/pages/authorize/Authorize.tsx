@@ -1,14 +1,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { paths } from '../../api/client.ts'
 import { api, unwrap } from '../../api/client.ts'
 import { useMe } from '../../api/me.ts'
 import { Check } from '../../parts/choice.tsx'
-import { Select } from '../../parts/forms.tsx'
 import { Button, Card, Loading, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
 import { openedQuery } from '../login/come-back.ts'
+import { Fact, KeysHint, Lifetime } from './parts.tsx'
 
 const t = texts.authorize
 type Body = NonNullable<paths['/v0/oauth/grants']['post']['requestBody']>['content']['application/json']
@@ -80,21 +79,8 @@ function Decision({ query, client, returnsTo, scopes, refusalUrl }: Asked & { qu
             )
           })}
         </fieldset>
-        <div className="mt-5">
-          <Select label={t.ends} value={days} onChange={(event) => setDays(event.target.value)}>
-            {Object.entries(t.lifetimes).map(([value, word]) => (
-              <option key={value} value={value}>
-                {word}
-              </option>
-            ))}
-          </Select>
-        </div>
-        <p className="mt-5 text-soft text-sm">
-          {t.hint}{' '}
-          <Link to="/dashboard/operate/keys" className="text-accent underline">
-            {texts.operate.keys.title}
-          </Link>
-        </p>
+        <Lifetime value={days} onChange={setDays} />
+        <KeysHint text={t.hint} />
         <Problem error={grant.error} />
         <div className="mt-5 flex justify-end gap-2">
           <Button disabled={isBusy} onClick={() => location.assign(refusalUrl)}>
@@ -106,14 +92,5 @@ function Decision({ query, client, returnsTo, scopes, refusalUrl }: Asked & { qu
         </div>
       </Card>
     </div>
-  )
-}
-
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <>
-      <dt className="text-soft">{name}</dt>
-      <dd className="min-w-0 break-words">{value}</dd>
-    </>
   )
 }

@@ -1,21 +1,23 @@
-/** The consent page, which a program opens with a query: a sign-in leads back there, even one at an OpenID provider. */
+/** The consent pages, which programs open with a query: a sign-in leads back there, even one at an OpenID provider. */
 
-const KEY = 'berth-come-back'
-const PAGE = '/dashboard/authorize'
+const KEY = 'berth-consent-page'
+const PAGES = ['/dashboard/authorize', '/dashboard/program']
+const isOpened = PAGES.includes(location.pathname)
+const opened = location.pathname + location.search
 
 /** The query as the program wrote it, because the router may spell it differently. */
-export const openedQuery = location.pathname === PAGE ? location.search.slice(1) : ''
+export const openedQuery = isOpened ? location.search.slice(1) : ''
 
 /** Remembers the consent page in this tab. */
 export function rememberPage(): void {
-  if (openedQuery) sessionStorage.setItem(KEY, openedQuery)
+  if (isOpened) sessionStorage.setItem(KEY, opened)
 }
 
 /** Goes back to the consent page, once. @returns false if this tab was not there. */
 export function comeBack(): boolean {
-  const query = sessionStorage.getItem(KEY)
-  if (query === null) return false
+  const page = sessionStorage.getItem(KEY)
+  if (page === null) return false
   sessionStorage.removeItem(KEY)
-  location.assign(`${PAGE}?${query}`)
+  location.assign(page)
   return true
 }

@@ -1532,7 +1532,7 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     lastUsedAt: Date | null
     /**
-     * Where the key works: anywhere, at `/mcp` alone, or nowhere, until its program has collected it. CHECK ((audience = ANY (ARRAY['mcp'::text, 'sign-in'::text])))
+     * Null for a key that works everywhere, `mcp` for one that works only at `/mcp`, `sign-in` for one that its program has not collected. CHECK ((audience = ANY (ARRAY['mcp'::text, 'sign-in'::text])))
      */
     audience: string | null
   }, ExtArgs["result"]["apiKey"]>

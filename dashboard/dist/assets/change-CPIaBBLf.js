@@ -1,1 +1,0 @@
-import{t as e}from"./useMutation-rk4fiZ8w.js";import{O as t}from"./me-BYMKli5G.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
