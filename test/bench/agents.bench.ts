@@ -14,7 +14,7 @@ import { startStack } from '../support/stack.ts'
 import { type Agent, Api } from './support/agent-api.ts'
 import { type BareGateway, bareConfig, startBareGateway } from './support/bare-gateway.ts'
 import { median } from './support/numbers.ts'
-import { proportionalBytes } from './support/process-memory.ts'
+import { proportionalBytes } from './support/process-use.ts'
 import { print, type Result } from './support/report.ts'
 import { compare, ms, time } from './support/time.ts'
 

@@ -11,7 +11,7 @@ import { request } from 'undici'
 import { startPostgres } from '../support/servers.ts'
 import { type Stack, startStack } from '../support/stack.ts'
 import { quantile } from './support/numbers.ts'
-import { proportionalBytes } from './support/process-memory.ts'
+import { proportionalBytes } from './support/process-use.ts'
 import { print, type Result } from './support/report.ts'
 
 export const title = 'A tenant during attacks'

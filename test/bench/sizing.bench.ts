@@ -15,7 +15,7 @@ import { type Stack, startStack } from '../support/stack.ts'
 import { startWeb } from './support/berth.ts'
 import { load } from './support/load.ts'
 import { median } from './support/numbers.ts'
-import { bytesOfTree, findProcess, peaksDuring, proportionalBytes } from './support/process-memory.ts'
+import { findProcess, peaksDuring, proportionalBytes, sumOfTree } from './support/process-use.ts'
 import { print, type Result } from './support/report.ts'
 import { localBytes, measureAgent, megabytes } from './support/sizing-agent.ts'
 import { ms } from './support/time.ts'
@@ -114,7 +114,7 @@ async function processesOf(stack: Stack): Promise<Record<string, number>> {
 
 /** A role is measured without the agents that it has started, PostgreSQL with all of its processes. */
 const bytesOf = (name: string, pid: number) =>
-  name === 'PostgreSQL' ? bytesOfTree(pid) : proportionalBytes(pid)
+  name === 'PostgreSQL' ? sumOfTree(pid, proportionalBytes) : proportionalBytes(pid)
 
 /** Small uploads, then pin requests for content that is found at once, as fast as they are accepted. */
 async function burden(stack: Stack, key: string): Promise<void> {

@@ -1,6 +1,9 @@
-/** Memory of processes, from Linux. */
+/** Memory and processor time of processes, from Linux. */
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
+
+/** Linux reports processor time in these, whatever the processor. */
+const TICKS_PER_SECOND = 100
 
 /**
  * Proportional set size of a process in bytes; 0 if it is gone. Pages that it shares with others, such as those of the
@@ -11,12 +14,24 @@ export async function proportionalBytes(pid: number): Promise<number> {
   return 1024 * Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0)
 }
 
-/** The same for a process and everything that it has started. */
-export async function bytesOfTree(pid: number): Promise<number> {
+/** Seconds of processor time that a process has used; 0 if it is gone. */
+export async function processorSeconds(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  // The name, which comes first, may contain spaces. Then the 12th and 13th fields are user and system time.
+  const [user = 0, system = 0] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
+    .map(Number)
+  return (user + system) / TICKS_PER_SECOND
+}
+
+/** The sum of a figure over a process and everything that it has started. */
+export async function sumOfTree(pid: number, figureOf: (pid: number) => Promise<number>): Promise<number> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   const below = children.trim().split(' ').filter(Boolean).map(Number)
-  const all = await Promise.all([proportionalBytes(pid), ...below.map(bytesOfTree)])
-  return all.reduce((sum, bytes) => sum + bytes, 0)
+  const all = await Promise.all([figureOf(pid), ...below.map((child) => sumOfTree(child, figureOf))])
+  return all.reduce((sum, figure) => sum + figure, 0)
 }
 
 /**
