@@ -649,12 +649,12 @@ export const texts = {
   },
   console: {
     title: 'Console',
-    hint: '↑ and ↓ recall commands, Ctrl-C stops one, Ctrl-L clears. Commands get no input, so interactive programs do not work.',
-    stop: 'Stop',
-    clear: 'Clear',
-    truncated: 'the output was cut off because it was too long',
-    timedOut: 'it ran for too long and was killed',
-    exitCode: (code: number) => `exit code ${code}`,
+    hint: 'All keys go to the agent; Shift+Tab leaves the terminal. The shell waits ten minutes if you close this page.',
+    renew: 'New terminal',
+    states: { connecting: 'Connecting…', open: '', ended: 'Ended' },
+    exited: (code: number) => `the shell has ended with exit code ${code}`,
+    taken: 'this terminal was opened elsewhere',
+    lost: 'the connection is lost',
   },
   agentFiles: {
     title: 'Files',

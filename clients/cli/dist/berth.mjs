@@ -969,7 +969,7 @@ async function joinTerminal(remote) {
   const session = new Session(remote);
   const restore = () => {
     stdin.setRawMode(false);
-    stdout.write(RESET);
+    stdout.write(RESET + (session.isAlternate ? `${ALTERNATE}l` : ""));
   };
   const killed = (signal) => {
     restore();
@@ -990,19 +990,23 @@ async function joinTerminal(remote) {
     restore();
   }
 }
-var CTRL_C2, POLICY, PIECE_BYTES2, MAX_WAITING, RETRIES_MS, RESET, KILLED, Session, size;
+var CTRL_C2, ENTER, POLICY, PIECE_BYTES2, MAX_WAITING, RETRIES_MS, RESET, ALTERNATE, KILLED, Session, size;
 var init_remote_terminal = __esm({
   "src/remote-terminal.ts"() {
     "use strict";
     init_errors2();
     CTRL_C2 = 3;
+    ENTER = 104;
     POLICY = 1008;
     PIECE_BYTES2 = 16384;
     MAX_WAITING = 1048576;
     RETRIES_MS = [0, 500, 1e3, 2e3, 4e3, 8e3, 15e3, 3e4, 6e4];
-    RESET = "\x1B[0m\x1B[?25h\x1B[?1l\x1B>\x1B[?1000l\x1B[?1002l\x1B[?1003l\x1B[?1006l\x1B[?2004l\x1B[?1049l";
+    RESET = "\x1B[0m\x1B[?25h\x1B[?1l\x1B>\x1B[?1000l\x1B[?1002l\x1B[?1003l\x1B[?1006l\x1B[?2004l";
+    ALTERNATE = "\x1B[?1049";
     KILLED = ["SIGTERM", "SIGHUP"];
     Session = class {
+      /** True while a program shows the alternate screen. */
+      isAlternate = false;
       #remote;
       #socket;
       #terminal;
@@ -1069,7 +1073,10 @@ var init_remote_terminal = __esm({
           socket.addEventListener("message", ({ data }) => {
             if (typeof data === "string") return this.#read(JSON.parse(data));
             this.#position += data.byteLength;
-            process.stdout.write(Buffer.from(data));
+            const bytes2 = Buffer.from(data);
+            const last = bytes2.lastIndexOf(ALTERNATE);
+            if (last >= 0) this.isAlternate = bytes2[last + ALTERNATE.length] === ENTER;
+            process.stdout.write(bytes2);
           });
           socket.addEventListener("error", () => socket.close());
           socket.addEventListener("close", ({ code, reason: reason2 }) => {

@@ -19,15 +19,18 @@ type Message =
   | { type: 'error'; code: string; message: string }
 
 const CTRL_C = 0x03
+/** The letter h. */
+const ENTER = 0x68
 /** The close code after which another connection would be refused too: the key was revoked. */
 const POLICY = 1008
 const PIECE_BYTES = 16_384
 /** Bytes typed or pasted that wait for the connection, beyond which no more is read. */
 const MAX_WAITING = 1_048_576
 const RETRIES_MS = [0, 500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000]
-/** Resets colors, the cursor, key and mouse modes, and leaves the alternate screen. */
-const RESET =
-  '\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1049l'
+/** Resets colors, the cursor, key and mouse modes. */
+const RESET = '\x1b[0m\x1b[?25h\x1b[?1l\x1b>\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l'
+/** Enters the alternate screen with `h`, and leaves it with `l`. */
+const ALTERNATE = '\x1b[?1049'
 
 /** Node's WebSocket takes headers, which the standard has not. */
 type SocketClass = new (url: string, options: { headers: Record<string, string> }) => WebSocket
@@ -41,7 +44,8 @@ export async function joinTerminal(remote: RemoteTerminal): Promise<End> {
   const session = new Session(remote)
   const restore = () => {
     stdin.setRawMode(false)
-    stdout.write(RESET)
+    // Outside the alternate screen, leaving it would move the cursor.
+    stdout.write(RESET + (session.isAlternate ? `${ALTERNATE}l` : ''))
   }
   const killed = (signal: NodeJS.Signals) => {
     restore()
@@ -66,6 +70,8 @@ export async function joinTerminal(remote: RemoteTerminal): Promise<End> {
 const KILLED = ['SIGTERM', 'SIGHUP'] as const
 
 class Session {
+  /** True while a program shows the alternate screen. */
+  isAlternate = false
   readonly #remote: RemoteTerminal
   #socket: WebSocket | undefined
   #terminal: string | undefined
@@ -141,7 +147,10 @@ class Session {
         if (typeof data === 'string') return this.#read(JSON.parse(data))
         this.#position += data.byteLength
         // Waits for a slow terminal: nothing is read from the connection meanwhile.
-        process.stdout.write(Buffer.from(data))
+        const bytes = Buffer.from(data)
+        const last = bytes.lastIndexOf(ALTERNATE)
+        if (last >= 0) this.isAlternate = bytes[last + ALTERNATE.length] === ENTER
+        process.stdout.write(bytes)
       })
       socket.addEventListener('error', () => socket.close())
       socket.addEventListener('close', ({ code, reason }) => {

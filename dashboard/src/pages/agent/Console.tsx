@@ -6,7 +6,7 @@ import { useAgent } from '../../api/agent.ts'
 import { useMayChange } from '../../parts/rights.tsx'
 import { Button, Empty } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { Shell } from './console/shell.ts'
+import { Remote, type State } from './console/remote.ts'
 import { allowStyles } from './console/styles.ts'
 
 const { console: words } = texts
@@ -27,23 +27,23 @@ const THEME = {
 /** The console, for users who may run commands in the agent. */
 export function Console() {
   return useMayChange() ? (
-    <Commands />
+    <Shell />
   ) : (
     <Empty title={texts.shell.viewersOnly} hint={texts.shell.viewersOnlyHint} />
   )
 }
 
-/** Runs commands in the agent, and streams their output. */
-function Commands() {
+/** A terminal in the agent. */
+function Shell() {
   const { agentId } = useAgent()
   const place = useRef<HTMLDivElement>(null)
-  const shell = useRef<Shell>(null)
-  const [isBusy, setBusy] = useState(false)
+  const focus = useRef<() => void>(null)
+  const remote = useRef<Remote>(null)
+  const [state, setState] = useState<State>('connecting')
   useEffect(() => {
     if (!place.current) return
     const refuseStyles = allowStyles()
     const terminal = new Terminal({
-      convertEol: true,
       cursorBlink: !matchMedia('(prefers-reduced-motion: reduce)').matches,
       fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, monospace',
       fontSize: 13,
@@ -63,26 +63,27 @@ function Commands() {
     fit.fit()
     const resized = new ResizeObserver(() => fit.fit())
     resized.observe(place.current)
-    shell.current = new Shell(terminal, agentId, setBusy)
+    remote.current = new Remote(terminal, agentId, setState)
+    focus.current = () => terminal.focus()
     terminal.focus()
     return () => {
-      shell.current?.close()
+      remote.current?.close()
       resized.disconnect()
       terminal.dispose()
       refuseStyles()
     }
   }, [agentId])
+  const renew = () => {
+    remote.current?.renew()
+    focus.current?.()
+  }
   return (
     <div className="overflow-hidden rounded-xl border border-line bg-[#0b0b0f]">
       <div className="flex flex-wrap items-center justify-between gap-2 border-line border-b bg-card px-4 py-2">
         <p className="text-soft text-xs">{words.hint}</p>
-        <div className="flex gap-2">
-          <Button disabled={!isBusy} onClick={() => shell.current?.cancel()}>
-            {words.stop}
-          </Button>
-          <Button disabled={isBusy} onClick={() => shell.current?.clear()}>
-            {words.clear}
-          </Button>
+        <div className="flex items-center gap-3">
+          <output className="text-soft text-xs">{words.states[state]}</output>
+          <Button onClick={renew}>{words.renew}</Button>
         </div>
       </div>
       <div className="h-[65dvh] min-h-72 p-3">
@@ -92,9 +93,12 @@ function Commands() {
   )
 }
 
-/** True for keys of the terminal. The page keeps Tab, which leaves the terminal, and the palette and clipboard keys. */
+/**
+ * True for keys of the terminal. The page keeps Shift+Tab, which leaves the terminal, and the palette and clipboard
+ * keys.
+ */
 function isForTerminal(event: KeyboardEvent, terminal: Terminal): boolean {
-  if (event.key === 'Tab') return false
+  if (event.key === 'Tab' && event.shiftKey) return false
   if (!event.ctrlKey && !event.metaKey) return true
   const key = event.key.toLowerCase()
   if (key === 'k' || key === 'v') return false

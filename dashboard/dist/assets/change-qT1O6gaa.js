@@ -1,1 +1,0 @@
-import{t as e}from"./useMutation-K0lmEKHl.js";import{O as t}from"./me-D8V40YV3.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};
