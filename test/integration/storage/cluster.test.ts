@@ -81,7 +81,7 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
   const reconcile = () => reconcilePins(database.pool, storage, signal)
   const isPinned = (cid: CID) => storage.isPinned(cid, { signal })
   const inCluster = async (cid: CID) => (await cluster.api('GET', `/allocations/${cid}`)).status === 200
-  /** What the operation does that a missing pin starts. */
+  /** Does what the operation for a missing pin does. */
   const repair = (cid: CID) => storage.pin(cid, { offline: true, stallMs: 20_000, signal })
 
   test('in Kubo: an import that ended before Cluster had it is released', async () => {
