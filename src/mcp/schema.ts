@@ -75,7 +75,7 @@ export function outputOf({ success, otherSuccess }: Route, more: Record<string, 
   }
 }
 
-export const schemaOf = (shape: z.ZodType, io: 'input' | 'output') =>
+const schemaOf = (shape: z.ZodType, io: 'input' | 'output') =>
   cleaned(jsonSchema(shape, io)) as unknown as ObjectSchema
 
 /** Without secrets, examples, and formats that only Berth knows. */

@@ -123,7 +123,7 @@ export interface DagStat {
   mimeType: string
 }
 
-export type StorageDriver = 'kubo' | 'cluster' | 'embedded'
+type StorageDriver = 'kubo' | 'cluster' | 'embedded'
 
 /** A peer of IPFS Cluster; `error` is why it or its Kubo did not respond. */
 export interface ClusterPeer {

@@ -160,6 +160,7 @@ const OPEN_TO_ALL_KEYS = [
   // Only sessions may call these, whatever the scopes of a key: docs/accounts.md.
   '/v0/passkeys',
   '/v0/identities',
+  '/v0/oauth',
 ]
 
 describe('scopes', () => {

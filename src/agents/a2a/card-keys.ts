@@ -6,7 +6,7 @@ import { createECDH, createHash, createPrivateKey, hkdfSync, sign } from 'node:c
 import type { SigningKeys } from '../../lib/signing-keys.ts'
 
 /** A public key as clients verify with it (RFC 7517). */
-export interface PublicKey {
+interface PublicKey {
   kty: 'EC'
   crv: 'P-256'
   x: string

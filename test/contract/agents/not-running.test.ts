@@ -6,8 +6,9 @@ import type { Operation } from '../../support/openapi.ts'
 import { openContext } from '../context.ts'
 import { insertAgent } from './rows.ts'
 
+/** The terminal is a WebSocket. */
 const NEEDING =
-  /^.v0.agents.\{agentId\}.(usage|logs|conversations|console|files|git|config|devices|tasks|openai)\b/
+  /^.v0.agents.\{agentId\}.(usage|logs|conversations|console(?!.terminal)|files|git|config|devices|tasks|openai)\b/
 /** Required parameters of these routes' queries. */
 const QUERY = new URLSearchParams({ path: 'a', service: 'git-upload-pack' })
 

@@ -37,7 +37,8 @@ if (AGENT_FLOOD_BYTES) {
 
 // Like the engine, whatever has changed.
 watch(dirname(OPENCLAW_CONFIG_PATH), (_, name) => {
-  if (name === basename(OPENCLAW_CONFIG_PATH)) say('info', 'config hot reload applied (all)', 'gateway/reload')
+  if (name === basename(OPENCLAW_CONFIG_PATH))
+    say('info', 'config hot reload applied (all)', 'gateway/reload')
 })
 
 const started = Date.now()
