@@ -1,5 +1,4 @@
 /** JSON Schemas of tools, from the shapes of the routes that they call. */
-import type { z } from 'zod'
 import { type Json, jsonSchema, parametersOf } from '../http/openapi.ts'
 import type { Route } from '../http/route.ts'
 
@@ -74,9 +73,6 @@ export function outputOf({ success, otherSuccess }: Route, more: Record<string, 
     ...(inAll.length > 0 && { required: inAll }),
   }
 }
-
-const schemaOf = (shape: z.ZodType, io: 'input' | 'output') =>
-  cleaned(jsonSchema(shape, io)) as unknown as ObjectSchema
 
 /** Without secrets, examples, and formats that only Berth knows. */
 function cleaned(schema: Json): Json {
