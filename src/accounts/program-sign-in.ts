@@ -37,10 +37,10 @@ export interface CollectedKey {
 export async function allowProgram(prisma: PrismaClient, program: AllowedProgram): Promise<string> {
   const { challenge, ...key } = program
   // Keys that were never collected.
-  await prisma.apiKey.deleteMany({ where: { audience: 'sign-in', createdAt: { lt: latestStart() } } })
+  await prisma.apiKey.deleteMany({ where: { audience: 'program', createdAt: { lt: latestStart() } } })
   const id = uuidv7()
   try {
-    await prisma.apiKey.create({ data: { ...key, id, audience: 'sign-in', ...halvesOf(challenge) } })
+    await prisma.apiKey.create({ data: { ...key, id, audience: 'program', ...halvesOf(challenge) } })
   } catch (error) {
     if (!isUniqueViolation(error)) throw error
     throw new ApiError(409, 'already_allowed', 'This sign-in was already allowed', { cause: error })
@@ -59,7 +59,7 @@ export async function collectKey(
   const [key] = await prisma.apiKey.updateManyAndReturn({
     where: {
       ...halvesOf(challenge),
-      audience: 'sign-in',
+      audience: 'program',
       revokedAt: null,
       createdAt: { gt: latestStart() },
     },

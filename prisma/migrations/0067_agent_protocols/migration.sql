@@ -6,7 +6,7 @@ CREATE TABLE a2a_task (
   id         uuid PRIMARY KEY,
   agent_id   uuid NOT NULL REFERENCES agent ON DELETE CASCADE,
   context_id uuid NOT NULL,
-  state      text NOT NULL,
+  state      text NOT NULL CHECK (state IN ('working', 'completed', 'failed', 'canceled')),
   reason     text,
   created_at timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
   changed_at timestamptz(3) NOT NULL DEFAULT clock_timestamp()

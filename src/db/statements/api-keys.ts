@@ -10,7 +10,7 @@ const COLUMNS = {
   scopes: 'text[]',
   maxUses: 'int4?',
   expiresAt: 'timestamptz?',
-  audience: narrow<'mcp' | 'sign-in' | null>('text'),
+  audience: narrow<'mcp' | 'program' | null>('text'),
   plan: narrow<Plan>('json'),
 } as const
 

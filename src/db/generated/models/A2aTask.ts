@@ -569,7 +569,8 @@ export type $A2aTaskPayload<ExtArgs extends runtime.Types.Extensions.InternalArg
      */
     contextId: string
     /**
-     * One of: working, completed, failed, canceled. A task may have ended without a process that noticed.
+     * One of: working, completed, failed, canceled
+     * A task may have ended without a process that noticed.
      */
     state: string
     /**

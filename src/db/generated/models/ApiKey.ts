@@ -1532,7 +1532,8 @@ export type $ApiKeyPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
      */
     lastUsedAt: Date | null
     /**
-     * Null for a key that works everywhere, `mcp` for one that works only at `/mcp`, `sign-in` for one that its program has not collected. CHECK ((audience = ANY (ARRAY['mcp'::text, 'sign-in'::text])))
+     * One of: mcp, program
+     * Null for a key that works everywhere; `mcp` works only at `/mcp`, and `program` nowhere, until its program has collected it.
      */
     audience: string | null
   }, ExtArgs["result"]["apiKey"]>
