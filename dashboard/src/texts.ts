@@ -1608,7 +1608,8 @@ export const texts = {
       browserHint:
         'The client opens this dashboard, and you choose what it may do. It must identify itself by a metadata document; older clients need a key.',
       others: 'Programs',
-      othersHint: 'The command line asks for an API key; other programs send one with each request.',
+      othersHint:
+        'The command line signs in through this dashboard; other programs send an API key with each request.',
     },
     webhooks: {
       title: 'Webhooks',

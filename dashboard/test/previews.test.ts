@@ -10,7 +10,7 @@ import type { Block } from '../../src/storage/port.ts'
 import { until } from '../../test/support/processes.ts'
 import { actionsOn, HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, asked, newPage, signIn, look } = await openDashboard()
+const { url, own, page, complaints, asked, newPage, signIn, look } = await openDashboard({ isWhole: true })
 await signIn()
 const { ranNothing } = actionsOn(page)
 

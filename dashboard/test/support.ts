@@ -57,13 +57,16 @@ export interface Dashboard extends Context {
  * Opens a browser for the tests of a file, and closes it after them.
  * @param options.berth a Berth other than the test run's.
  * @param options.isShared uses the workspace of the agent that test files share, instead of a new one.
+ * @param options.isWhole uses a browser with videos and a PDF viewer.
  */
 export async function openDashboard({
   berth,
   isShared = false,
+  isWhole = false,
 }: {
   berth?: Stack
   isShared?: boolean
+  isWhole?: boolean
 } = {}): Promise<Dashboard> {
   if (shots) await mkdir(shots, { recursive: true })
   const context = await openContext(berth)
@@ -76,7 +79,7 @@ export async function openDashboard({
     ['blob:', 'chrome:', 'chrome-extension:'].includes(protocol) ||
     origin === new URL(url).origin ||
     (port === new URL(url).port && hostname.endsWith(gateways))
-  const executablePath = await findBrowser()
+  const executablePath = await findBrowser({ isWhole })
   assert.ok(executablePath, 'there is no Chromium or Chrome here: apt-get install chromium')
   const args = ['--no-proxy-server', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])]
   const browser = await chromium.launch({ executablePath, args })

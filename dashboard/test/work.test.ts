@@ -49,9 +49,11 @@ describe("an agent's console", () => {
     await own.api.post(`${agent.path}/console/exec`, {
       command: `printf '%s\\n\\033[c\\033[6n\\033[>c\\033]10;?\\007\\033]8;;javascript:window.ran=1\\007link\\033]8;;\\007\\033[38;2;255;0;0mred\\n' ${JSON.stringify(HOSTILE).replaceAll('$', '\\$')} > hostile.txt`,
     })
-    await type('cat ~/clawd/hostile.txt; clear')
+    await type('cat ~/clawd/hostile.txt')
+    await says('red')
+    // The terminal has typed its answers by now.
     await page.keyboard.press('Control+c')
-    await type('echo "after$((1))"')
+    await type('clear; echo "after$((1))"')
     await says('after1')
     assert.equal(await page.evaluate('window.ran'), undefined)
   })

@@ -20,7 +20,8 @@ export const TOOLS: Record<string, Tool> = {
   servers: { run: 'scripts/ci/servers.sh', lane: 'packages' },
   browser: {
     // Ubuntu has no such package, and its runners have a browser.
-    run: `command -v chromium-headless-shell || { ${apt('chromium-headless-shell')}; } || command -v chromium`,
+    run: `command -v chromium-headless-shell chromium | grep -c . | grep -q 2 || {
+      ${apt('chromium chromium-headless-shell')}; } || command -v chromium`,
     lane: 'packages',
   },
   btrfs: { run: `command -v mkfs.btrfs || { ${apt('btrfs-progs')}; }`, lane: 'packages' },

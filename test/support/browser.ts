@@ -9,22 +9,20 @@ import { createInterface } from 'node:readline'
 import { WebSocket } from 'ws'
 import { until } from './processes.ts'
 
-/** The headless shell comes first: it has no windows to draw, which take half of the processor time. */
-const NAMES = [
-  'chromium-headless-shell',
-  'chromium',
-  'chromium-browser',
-  'google-chrome',
-  'google-chrome-stable',
-  'chrome',
-]
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
+/** It has no windows to draw, which take much processor time. */
+const SHELL = 'chromium-headless-shell'
 const START_MS = 60_000
 const SHOWN_MS = 60_000
 
-/** The path of this machine's Chromium or Chrome; undefined if there is none. */
-export async function findBrowser(): Promise<string | undefined> {
+/**
+ * The path of this machine's Chromium or Chrome; undefined if there is none. @param isWhole for what Chromium's headless
+ * shell lacks: videos and the PDF viewer.
+ */
+export async function findBrowser({ isWhole = false } = {}): Promise<string | undefined> {
   const folders = (process.env.PATH ?? '').split(delimiter)
-  for (const path of folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))) {
+  const names = isWhole ? NAMES : [SHELL, ...NAMES]
+  for (const path of names.flatMap((name) => folders.map((folder) => join(folder, name)))) {
     const isThere = await access(path, constants.X_OK).then(
       () => true,
       () => false,

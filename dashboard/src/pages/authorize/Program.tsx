@@ -4,7 +4,7 @@ import { api, signInCode, unwrap } from '../../api/client.ts'
 import { useMe } from '../../api/me.ts'
 import { Button, Card, PageHead, Problem } from '../../parts/ui.tsx'
 import { texts } from '../../texts.ts'
-import { openedQuery } from '../login/come-back.ts'
+import { leavePage, openedQuery } from '../login/come-back.ts'
 import { Fact, KeysHint, Lifetime } from './parts.tsx'
 
 const t = texts.program
@@ -20,7 +20,12 @@ export function Program() {
   const allow = useMutation({
     mutationFn: () =>
       unwrap(api.POST('/v0/sessions/programs', { body: { challenge, name, days: Number(days) } })),
+    onSuccess: leavePage,
   })
+  const refuse = () => {
+    leavePage()
+    setRefused(true)
+  }
   if (!/^[\w-]{43}$/.test(challenge)) return <Outcome title={texts.authorize.broken} hint={t.brokenHint} />
   if (isRefused) return <Outcome title={t.refused} hint={t.refusedHint} />
   if (allow.isSuccess) return <Outcome title={t.allowed} hint={t.allowedHint} />
@@ -40,7 +45,7 @@ export function Program() {
         <KeysHint text={t.hint} />
         <Problem error={allow.error} />
         <div className="mt-5 flex justify-end gap-2">
-          <Button disabled={allow.isPending} onClick={() => setRefused(true)}>
+          <Button disabled={allow.isPending} onClick={refuse}>
             {texts.authorize.refuse}
           </Button>
           <Button look="main" disabled={allow.isPending} onClick={() => allow.mutate()}>

@@ -1,1 +1,0 @@
-import{t as e}from"./useMutation-C4L9c98v.js";import{O as t}from"./me-CHAet-to.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

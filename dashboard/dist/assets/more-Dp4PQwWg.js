@@ -1,1 +1,0 @@
-import{t as e}from"./texts-CVbb5xU2.js";import{at as t}from"./index-BYK41viA.js";import{k as n}from"./me-CHAet-to.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
