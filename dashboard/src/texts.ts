@@ -1864,7 +1864,7 @@ export const texts = {
     hint: 'The program may do everything that you may do in this workspace. It gets an API key, which you can revoke any time, under',
     allow: 'Allow',
     allowed: 'The program is signed in',
-    allowedHint: 'It goes on by itself. You can close this page.',
+    allowedHint: 'It continues by itself. You can close this page.',
     refused: 'The program is not signed in',
     refusedHint: 'It gets nothing. You can close this page, and stop the program with Ctrl-C.',
     brokenHint: 'The URL is not whole: open it as the program shows it.',

@@ -125,7 +125,7 @@ async function runOperation(
       report(`${operation.state}: ${operation.step ?? operation.kind}`)
       operation = await look(Math.min(STEP_S, left()))
     }
-    // What is deleted cannot be found again, and there is nothing to add to the response.
+    // A second deletion would find nothing, and the response has nothing to add.
     if (isFinished(operation.state) && api.route(id).method !== 'delete') answer = await ask(1)
   }
   const { state, step } = operation

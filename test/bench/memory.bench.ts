@@ -1,7 +1,7 @@
 /**
- * Memory at rest: of each role, compared with a Node.js process that has loaded Express and does nothing; and memory
- * and processor time of everything that a first `npm start` runs, including PostgreSQL, after uploads, compared with
- * the allowed maximum.
+ * Memory at rest. Each role is compared with a Node.js process that has loaded Express and does nothing. Memory and
+ * processor time of everything that a first `npm start` runs, including PostgreSQL, after uploads, are compared with the
+ * allowed maximum.
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

@@ -31,7 +31,7 @@ export const terminalResize = z.object({
   rows: z.number().int().min(1).max(1000),
 })
 
-/** What agentd sends besides bytes, and the client's text messages from Berth. */
+/** The text messages of agentd, which Berth passes on to the client. */
 export const terminalEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('ready'), terminal: z.string().regex(UUID), from: z.number().int().min(0) }),
   z.object({ type: z.literal('exit'), code: z.number().int(), reason: storable(200).optional() }),

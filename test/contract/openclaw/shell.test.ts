@@ -48,7 +48,7 @@ describe('berth agents shell', () => {
     await shell.sees(/\^C.*[$#] $/s)
     shell.type('exit 7\r')
     await shell.sees('code 7')
-    // The user's terminal is as it was.
+    // The user's terminal is unchanged.
     await shell.sees(/[^-]icanon.*[^-]echo /s)
     await shell.code
   })
