@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
 import { a2aClient, say } from '../../support/a2a.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
 import { startWebProcess } from '../web-process.ts'
-import { sharedAgent, sharedStandIn } from './context.ts'
+import { offerProtocols, sharedAgent, sharedStandIn } from './context.ts'
 
 /** The first turn of a gateway takes seconds, and much longer on a busy machine. */
 const TURN_MS = 120_000
@@ -16,10 +16,7 @@ const TURN_MS = 120_000
 const context = await openContext()
 const agent = await sharedAgent(context)
 const { api, path } = agent
-const offer = (protocols: string[]) =>
-  api.request('PATCH', `${path}/platform/metadata`, { json: { protocols } })
-assert.equal((await offer(['a2a'])).status, 200)
-after(() => offer([]))
+await offerProtocols(agent)
 
 const client = await a2aClient(api, path)
 const older = await a2aClient(api, path, { version: '0.3' })
@@ -130,8 +127,9 @@ describe('an agent by A2A', () => {
     )
     await assert.rejects(client.resubscribeTask({ tenant: '', id: task.id }).next(), /The task is canceled/)
   })
-  it('a task whose process is killed ends with its reply', async () => {
+  it('a task whose process is killed ends with its reply', async (test) => {
     const web = await startWebProcess(context.env, proxyOf(context.env))
+    test.after(() => web.running.end('SIGKILL'))
     const through = await a2aClient({ url: web.url, key: api.key }, path)
     const sent = followed(through.sendMessageStream(say('run: sleep 2; echo late'))).catch(() => {})
     const tasks = () =>

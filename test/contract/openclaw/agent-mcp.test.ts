@@ -1,12 +1,12 @@
 /** An agent as a server of the Model Context Protocol, with the official client. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { connectMcp, REVISIONS, textOf } from '../../support/mcp.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { offerProtocols, sharedAgent, sharedStandIn } from './context.ts'
 
 /** The first turn of a gateway takes seconds, and much longer on a busy machine. */
 const TURN_MS = 120_000
@@ -14,10 +14,7 @@ const TURN_MS = 120_000
 const context = await openContext()
 const agent = await sharedAgent(context)
 const { api, gateway, path } = agent
-const offer = async (protocols: string[]) =>
-  (await api.request('PATCH', `${path}/platform/metadata`, { json: { protocols } })).status
-assert.equal(await offer(['mcp']), 200)
-after(() => offer([]))
+await offerProtocols(agent)
 const url = `${context.url}${path}/mcp`
 const connect = (revision = REVISIONS[0] as (typeof REVISIONS)[number]) =>
   connectMcp(url, gateway.key, revision)
@@ -83,8 +80,11 @@ describe('an agent by MCP', () => {
     await assert.rejects(client.callTool({ name: 'exec', arguments: {} }), /There is no tool exec/)
   })
   it('an agent that does not offer MCP returns 404', async () => {
-    assert.equal(await offer([]), 200)
-    assertError(await api.post(`${path}/mcp`, { method: 'tools/list' }), 404, 'The agent does not offer MCP')
-    assert.equal(await offer(['mcp']), 200)
+    const other = await sharedStandIn(context)
+    assertError(
+      await other.api.post(`${other.path}/mcp`, { method: 'tools/list' }),
+      404,
+      'The agent does not offer MCP',
+    )
   })
 })

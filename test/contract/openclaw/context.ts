@@ -46,6 +46,12 @@ export async function sharedAgent({ shared }: Pick<Context, 'shared'>, name = 'S
   return running(shared, made.body.agent.agentId)
 }
 
+/** Lets other agents talk to a shared agent. Each file asks for all protocols, because files run at the same time. */
+export async function offerProtocols({ api, path }: TestAgent): Promise<void> {
+  const json = { protocols: ['a2a', 'mcp'] }
+  assert.equal((await api.request('PATCH', `${path}/platform/metadata`, { json })).status, 200)
+}
+
 /** Like {@link sharedAgent}, for tests that do not call the engine: this agent has a stand-in. */
 export async function sharedStandIn(context: Context): Promise<TestAgent> {
   const name = 'Stand-in'

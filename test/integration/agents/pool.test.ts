@@ -84,7 +84,10 @@ async function seen({ id, agentId }: { id: string; agentId: string }) {
     `SELECT type, data FROM event_pending WHERE resource_id = $1 AND resource_type = 'agent' ORDER BY seq`,
     [agentId],
   )
-  await until('the first commit', () => exec(agentId, 'git rev-parse --verify --quiet HEAD || true'))
+  await until(
+    'the first commit',
+    async () => (await exec(agentId, 'git rev-parse --verify --quiet HEAD || true')) !== '',
+  )
   const files = await exec(
     agentId,
     'git log --format=%s; find . -path ./.git -prune -o -type f -print | sort',

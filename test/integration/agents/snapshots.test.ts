@@ -24,8 +24,8 @@ describe('a workspace', { timeout: 600_000 }, () => {
   const head = () => subject.exec('git rev-parse HEAD')
 
   it("an agent's workspace has a first commit before its first sync", async () => {
-    await until('the first commit', () => subject.exec('git rev-parse --verify --quiet HEAD || true'))
-    assert.equal(await subject.exec('git log --format=%s'), 'feat: begin workspace')
+    const subjects = await until('the first commit', () => subject.exec('git log --format=%s'))
+    assert.equal(subjects, 'feat: begin workspace')
     assert.deepEqual(await subject.history(), [])
   })
   it("an agent's workspace is first saved as a whole", async () => {

@@ -142,23 +142,23 @@ test('an abort ends an installation and removes what it began', async () => {
 })
 
 test('the first launch of an engine that needs another Node is postponed until that is available', async () => {
-  const folder = join(dir, VERSION)
-  const engine = join(folder, 'node_modules/openclaw')
-  const needs = (node: string) =>
-    writeFile(join(engine, 'package.json'), JSON.stringify({ engines: { node } }))
-  await mkdir(engine, { recursive: true })
-  const pending = join(engine, '.openclaw-lifecycle-pending')
-  await writeFile(pending, '')
-  await writeFile(
-    join(engine, 'openclaw.mjs'),
-    `import { rmSync } from 'node:fs'\nrmSync(${JSON.stringify(pending)})\n`,
-  )
-  await needs('>=99.1.0')
-  assert.equal(await installEngine({ version: VERSION, dir }), folder)
-  assert.ok(existsSync(pending))
-  await needs('>=20')
-  assert.equal(await installEngine({ version: VERSION, dir }), folder)
-  assert.ok(!existsSync(pending))
+  // Berth reads the range of an engine once, so that each range has a folder of its own.
+  const staysPending = async (node: string) => {
+    const engines = join(dir, node.replace(/\W/g, '-'))
+    const engine = join(engines, VERSION, 'node_modules/openclaw')
+    await mkdir(engine, { recursive: true })
+    await writeFile(join(engine, 'package.json'), JSON.stringify({ engines: { node } }))
+    const pending = join(engine, '.openclaw-lifecycle-pending')
+    await writeFile(pending, '')
+    const program = `import { rmSync } from 'node:fs'\nrmSync(${JSON.stringify(pending)})\n`
+    await writeFile(join(engine, 'openclaw.mjs'), program)
+    assert.equal(await installEngine({ version: VERSION, dir: engines }), join(engines, VERSION))
+    const isPending = existsSync(pending)
+    await rm(engines, { recursive: true })
+    return isPending
+  }
+  assert.equal(await staysPending('>=99.1.0'), true)
+  assert.equal(await staysPending('>=20'), false)
 })
 
 test('a failed installation reports the reason', async () => {
