@@ -6,9 +6,11 @@ import { listen } from '../../test/support/http-server.ts'
 import { Bounds } from '../lib/bounds.ts'
 import { createLogger } from '../log.ts'
 import { AddressLimits } from './address-limits.ts'
+import type { RouteServices } from './admission.ts'
 import { Audit } from './audit.ts'
 import { errorHandler } from './error-handler.ts'
-import { mountRoutes, type RouteServices, routesOf } from './route.ts'
+import { mountRoutes } from './mount.ts'
+import { routesOf } from './route.ts'
 
 const failing = (method: 'get' | 'delete', path: string, origins?: 'any') =>
   routesOf('Test')({

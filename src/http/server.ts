@@ -6,8 +6,10 @@ import { pinoHttp } from 'pino-http'
 import { Histogram } from 'prom-client'
 import { badRequest } from '../errors.ts'
 import { describeError, type Logger, shortUrl } from '../log.ts'
+import type { RouteServices } from './admission.ts'
 import { errorHandler, pointToGateway, unknownRoute } from './error-handler.ts'
-import { mountRoutes, type Route, type RouteServices } from './route.ts'
+import { mountRoutes } from './mount.ts'
+import type { Route } from './route.ts'
 import { isUpgrade } from './upgrade.ts'
 
 /** The contract's value of Strict-Transport-Security. */

@@ -1,9 +1,10 @@
 /** The API as tools and resources call it: declared routes, in this process, as the caller of the MCP request. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Request } from 'express'
+import { requireScope } from '../http/admission.ts'
 import type { InProcess } from '../http/in-process.ts'
 import type { Principal } from '../http/principal.ts'
-import { type Route, requireScope } from '../http/route.ts'
+import type { Route } from '../http/route.ts'
 
 /** The most that a response may have: models cannot read more. */
 const MAX_BYTES = 2_097_152

@@ -5,7 +5,7 @@
 import type { Request, Response } from 'express'
 import type { AgentConnections } from '../../agents/connections.ts'
 import { urlOf } from '../../agents/urls.ts'
-import type { RouteServices } from '../../http/route.ts'
+import type { RouteServices } from '../../http/admission.ts'
 import { isUpgrade } from '../../http/upgrade.ts'
 import type { AppParts } from '../apps/app-host.ts'
 import { passToPort, refuse } from '../apps/exchange.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import type { RequestHandler } from 'express'
-import type { RouteServices } from '../../../src/http/route.ts'
+import type { RouteServices } from '../../../src/http/admission.ts'
 import { createServer } from '../../../src/http/server.ts'
 import { type TrustedProxies, trustProxies } from '../../../src/lib/net/trusted-proxies.ts'
 import { createLogger } from '../../../src/log.ts'
