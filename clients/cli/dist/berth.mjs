@@ -1734,6 +1734,9 @@ async function openInBrowser(url) {
   }).unref();
 }
 
+// src/commands/agents.ts
+init_errors2();
+
 // src/progress.ts
 var FRAMES = [..."\u280B\u2819\u2839\u2838\u283C\u2834\u2826\u2827\u2807\u280F"];
 var EVERY_MS = 80;
@@ -1789,6 +1792,7 @@ function barOf(share) {
 }
 
 // src/commands/agents.ts
+var PROTOCOLS = ["a2a", "mcp"];
 var agentCommands = [
   command({
     name: "agents ls",
@@ -1827,6 +1831,7 @@ var agentCommands = [
         version: `${agent.engine} ${agent.agentVersion}`,
         created: ago(agent.createdAt),
         saved: ago(agent.lastSync),
+        protocols: agent.protocols.length > 0 ? agent.protocols : void 0,
         disk: disk ? `${bytes(disk.usedBytes)} of ${bytes(disk.limitBytes)}` : void 0,
         secrets: secrets.map(({ name }) => name),
         skills: skills.map(({ name }) => name)
@@ -1841,11 +1846,23 @@ var agentCommands = [
     options: {
       description: { about: "what it is for", value: "text" },
       template: { about: "start from this template", value: "id" },
+      protocol: {
+        about: "let other agents talk to it in this protocol; may be repeated",
+        value: "protocol",
+        many: true,
+        choices: PROTOCOLS
+      },
       "no-wait": NO_WAIT
     },
     async run({ berth, args: [name = ""], options, signal }) {
       const { description, template } = options;
-      const body = { name, ...description && { description }, ...template && { templateId: template } };
+      const protocols = options.protocol;
+      const body = {
+        name,
+        ...description && { description },
+        ...template && { templateId: template },
+        ...protocols.length > 0 && { protocols }
+      };
       const started = await berth.POST("/v0/agents", { params: { header: startNow() }, body });
       const { agent } = await unwrap(started);
       if (!options["no-wait"]) {
@@ -1859,9 +1876,51 @@ var agentCommands = [
           __callDispose(_stack, _error, _hasError);
         }
       }
-      const path = { agentId: agent.agentId };
-      const now = (await unwrap(berth.GET("/v0/agents/{agentId}", { params: { path } }))).agent;
-      return { data: withoutToken(now), text: `${now.agentId} ${statusText(now.status)}${reason(now)}` };
+      const now = await readAgent(berth, agent.agentId);
+      return { data: withoutToken(now), text: stateOf(now) };
+    }
+  }),
+  command({
+    name: "agents fork",
+    summary: "copy an agent with its workspace and settings, and wait until the copies run",
+    usage: "<agent>",
+    options: {
+      name: { about: "name of the fork; by default the agent\u2019s name and \u201Cfork\u201D", value: "name" },
+      count: { about: "how many forks, at most 10; default 1", value: "count" },
+      snapshot: { about: "begin with this snapshot instead of the workspace now", value: "cid" },
+      "no-wait": NO_WAIT
+    },
+    async run({ berth, args, options, signal }) {
+      const path = { agentId: await agentIdOf(berth, args[0]) };
+      const { name, snapshot: snapshotCid } = options;
+      const body = {
+        count: count(options.count, 1),
+        ...name && { name },
+        ...snapshotCid && { snapshotCid }
+      };
+      const params = { path, header: startNow() };
+      const { forks } = await unwrap(berth.POST("/v0/agents/{agentId}/fork", { params, body }));
+      const made = forks.filter((fork) => "agent" in fork);
+      for (const { agent, operation } of options["no-wait"] ? [] : made) {
+        var _stack = [];
+        try {
+          const progress = __using(_stack, new Progress(`starting ${agent.agentId}`));
+          await waitForOperation(berth, operation.id, { onProgress: progress.operation, signal });
+        } catch (_) {
+          var _error = _, _hasError = true;
+        } finally {
+          __callDispose(_stack, _error, _hasError);
+        }
+      }
+      const refused = forks.find((fork) => !("agent" in fork));
+      if (refused)
+        throw new AdvisedError(
+          `${made.length} of ${forks.length} forks: ${refused.error}`,
+          "berth agents ls lists them",
+          EXIT.forbidden
+        );
+      const agents = await Promise.all(made.map(({ agent }) => readAgent(berth, agent.agentId)));
+      return { data: agents.map(withoutToken), text: agents.map(stateOf).join("\n") };
     }
   }),
   command({
@@ -1912,6 +1971,8 @@ var agentCommands = [
   })
 ];
 var withoutToken = ({ gatewayToken: _, ...agent }) => agent;
+var readAgent = async (berth, agentId) => (await unwrap(berth.GET("/v0/agents/{agentId}", { params: { path: { agentId } } }))).agent;
+var stateOf = (agent) => `${agent.agentId} ${statusText(agent.status)}${reason(agent)}`;
 var reason = ({ statusReason }) => statusReason ? `: ${statusReason}` : "";
 var STYLES = { running: "green", starting: "yellow", not_running: "red" };
 var statusText = (status) => paint(STYLES[status] ?? "reset", status);

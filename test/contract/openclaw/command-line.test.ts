@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { berthOf, runBundle } from '../../support/command-line.ts'
 import { useFolder } from '../../support/folder.ts'
 import { openContext } from '../context.ts'
-import { sharedAgent } from './context.ts'
+import { remove, sharedAgent, useStandIn } from './context.ts'
 
 const context = await openContext()
 const { agentId, record } = await sharedAgent(context)
@@ -60,6 +60,29 @@ describe('berth agents', () => {
       new RegExp(`^${id} +Morning +0 9 \\* \\* \\*`, 'm'),
     )
     assert.equal(await berth('agents', 'tasks', 'rm', agentId, id), `deleted ${id}`)
+  })
+  it('an agent is created with protocols and forked, and a fork beyond the plan’s limit is an error', async () => {
+    const plan = `three ${randomUUID()}`
+    await context.sql(
+      `INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid) VALUES ($1, 3, true, true, true)`,
+      [plan],
+    )
+    const own = await context.workspace(plan)
+    await useStandIn(context, own)
+    const berth = (...args: string[]) => runBundle(args, { env: { ...env, BERTH_KEY: String(own.api.key) } })
+    const created = await berth('agents', 'create', 'Ada', '--protocol', 'mcp', '--protocol', 'a2a')
+    assert.match(created.stdout, /^x\w{7} running$/m, created.stderr)
+    assert.match((await berth('agents', 'show', 'Ada')).stdout, /^protocols +mcp, a2a$/m)
+    const forked = await berth('agents', 'fork', 'Ada', '--json')
+    assert.equal(forked.code, 0, forked.stderr)
+    const [fork] = JSON.parse(forked.stdout)
+    assert.deepEqual([fork.name, fork.status, fork.gatewayToken], ['Ada fork', 'running', undefined])
+    const beyond = await berth('agents', 'fork', 'Ada', '--name', 'Ben', '--count', '2')
+    assert.equal(beyond.code, 4)
+    assert.match(beyond.stderr, /^error: 1 of 2 forks: /)
+    const agents = JSON.parse((await berth('agents', 'ls', '--json')).stdout)
+    assert.deepEqual(agents.map(({ name }: { name: string }) => name).sort(), ['Ada', 'Ada fork', 'Ben 1'])
+    await Promise.all(agents.map(({ agentId }: { agentId: string }) => remove(own.api, agentId)))
   })
   it('the log of an agent is printed and followed until Ctrl-C', async () => {
     const lines = (await berth('agents', 'logs', agentId, '-n', '2')).split('\n')

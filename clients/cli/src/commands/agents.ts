@@ -1,11 +1,15 @@
-import { startNow, unwrap, waitForOperation } from '../../../typescript/src/index.ts'
+import { type Berth, startNow, unwrap, waitForOperation } from '../../../typescript/src/index.ts'
 import { count, LIMIT, NO_WAIT } from '../arguments.ts'
 import { openInBrowser } from '../browser.ts'
 import { command } from '../command.ts'
+import { AdvisedError, EXIT } from '../errors.ts'
 import { agentIdOf, listAgents } from '../find.ts'
 import { ago, bytes, details, table } from '../format.ts'
 import { Progress } from '../progress.ts'
 import { isTerminal, paint } from '../terminal.ts'
+
+const PROTOCOLS = ['a2a', 'mcp'] as const
+type Protocol = (typeof PROTOCOLS)[number]
 
 export const agentCommands = [
   command({
@@ -45,6 +49,7 @@ export const agentCommands = [
         version: `${agent.engine} ${agent.agentVersion}`,
         created: ago(agent.createdAt),
         saved: ago(agent.lastSync),
+        protocols: agent.protocols.length > 0 ? agent.protocols : undefined,
         disk: disk ? `${bytes(disk.usedBytes)} of ${bytes(disk.limitBytes)}` : undefined,
         secrets: secrets.map(({ name }) => name),
         skills: skills.map(({ name }) => name),
@@ -59,20 +64,68 @@ export const agentCommands = [
     options: {
       description: { about: 'what it is for', value: 'text' },
       template: { about: 'start from this template', value: 'id' },
+      protocol: {
+        about: 'let other agents talk to it in this protocol; may be repeated',
+        value: 'protocol',
+        many: true,
+        choices: PROTOCOLS,
+      },
       'no-wait': NO_WAIT,
     },
     async run({ berth, args: [name = ''], options, signal }) {
       const { description, template } = options
-      const body = { name, ...(description && { description }), ...(template && { templateId: template }) }
+      const protocols = options.protocol as Protocol[]
+      const body = {
+        name,
+        ...(description && { description }),
+        ...(template && { templateId: template }),
+        ...(protocols.length > 0 && { protocols }),
+      }
       const started = await berth.POST('/v0/agents', { params: { header: startNow() }, body })
       const { agent } = await unwrap(started)
       if (!options['no-wait']) {
         using progress = new Progress(`starting ${agent.agentId}`)
         await waitForOperation(berth, started, { onProgress: progress.operation, signal })
       }
-      const path = { agentId: agent.agentId }
-      const now = (await unwrap(berth.GET('/v0/agents/{agentId}', { params: { path } }))).agent
-      return { data: withoutToken(now), text: `${now.agentId} ${statusText(now.status)}${reason(now)}` }
+      const now = await readAgent(berth, agent.agentId)
+      return { data: withoutToken(now), text: stateOf(now) }
+    },
+  }),
+  command({
+    name: 'agents fork',
+    summary: 'copy an agent with its workspace and settings, and wait until the copies run',
+    usage: '<agent>',
+    options: {
+      name: { about: 'name of the fork; by default the agent’s name and “fork”', value: 'name' },
+      count: { about: 'how many forks, at most 10; default 1', value: 'count' },
+      snapshot: { about: 'begin with this snapshot instead of the workspace now', value: 'cid' },
+      'no-wait': NO_WAIT,
+    },
+    async run({ berth, args, options, signal }) {
+      const path = { agentId: await agentIdOf(berth, args[0]) }
+      const { name, snapshot: snapshotCid } = options
+      const body = {
+        count: count(options.count, 1),
+        ...(name && { name }),
+        ...(snapshotCid && { snapshotCid }),
+      }
+      const params = { path, header: startNow() }
+      const { forks } = await unwrap(berth.POST('/v0/agents/{agentId}/fork', { params, body }))
+      const made = forks.filter((fork) => 'agent' in fork)
+      for (const { agent, operation } of options['no-wait'] ? [] : made) {
+        using progress = new Progress(`starting ${agent.agentId}`)
+        await waitForOperation(berth, operation.id, { onProgress: progress.operation, signal })
+      }
+      // Beyond the plan's limit, the first forks exist.
+      const refused = forks.find((fork) => !('agent' in fork))
+      if (refused)
+        throw new AdvisedError(
+          `${made.length} of ${forks.length} forks: ${refused.error}`,
+          'berth agents ls lists them',
+          EXIT.forbidden,
+        )
+      const agents = await Promise.all(made.map(({ agent }) => readAgent(berth, agent.agentId)))
+      return { data: agents.map(withoutToken), text: agents.map(stateOf).join('\n') }
     },
   }),
   command({
@@ -118,6 +171,13 @@ export const agentCommands = [
 
 /** An agent's record without its gateway token, which is a secret: `agents token` is its own request. */
 const withoutToken = <T extends { gatewayToken: string | null }>({ gatewayToken: _, ...agent }: T) => agent
+
+type Agent = Awaited<ReturnType<typeof readAgent>>
+
+const readAgent = async (berth: Berth, agentId: string) =>
+  (await unwrap(berth.GET('/v0/agents/{agentId}', { params: { path: { agentId } } }))).agent
+
+const stateOf = (agent: Agent): string => `${agent.agentId} ${statusText(agent.status)}${reason(agent)}`
 
 const reason = ({ statusReason }: { statusReason: string | null }): string =>
   statusReason ? `: ${statusReason}` : ''
