@@ -517,6 +517,11 @@ export const texts = {
     emoji: 'Emoji',
     description: 'What it is for (optional)',
     about: 'Name and description',
+    talks: 'Other agents may talk to it by',
+    protocols: [
+      ['a2a', 'A2A'],
+      ['mcp', 'MCP'],
+    ] as const,
     template: 'Start from',
     templateHint:
       'A template brings files, and may bring tasks, skills and pages. You can change everything later.',
@@ -1362,6 +1367,10 @@ export const texts = {
       failed: 'failed',
     } as Record<string, string>,
     runScripts: 'Run them again',
+    protocols: 'Other agents',
+    protocolsHint:
+      'Other agents and programs may talk to this agent in the protocols that you choose. They need its gateway token or an API key; only its card is public.',
+    addresses: { a2a: 'Its agent card', mcp: 'Its MCP server' },
     access: 'Access',
     accessHint: 'Anyone with the gateway token can do everything with this agent except delete it.',
     host: 'Its own host',

@@ -195,6 +195,18 @@ describe('an agent in the dashboard', () => {
     await page.getByRole('heading', { level: 1, name: /Keeper of books/ }).waitFor()
     await ranNothing()
   })
+  it('other agents find an agent once a protocol is chosen, at the address shown', async () => {
+    const card = `${url}/v0/agents/${agentId}/.well-known/agent-card.json`
+    assert.equal((await fetch(card)).status, 404)
+    await page.getByRole('checkbox', { name: 'A2A' }).check()
+    await page.getByText(card).waitFor()
+    assert.equal((await fetch(card)).status, 200)
+    await page.getByRole('checkbox', { name: 'MCP' }).check()
+    await page.getByText(`${url}/v0/agents/${agentId}/mcp`).waitFor()
+    await page.getByRole('checkbox', { name: 'A2A' }).uncheck()
+    await page.getByText(card).waitFor({ state: 'detached' })
+    assert.deepEqual((await own.api.get(`/v0/agents/${agentId}`)).body.agent.protocols, ['mcp'])
+  })
   it('an agent’s tokens are revealed on request, and its clone line contains the token', async () => {
     const { body } = await own.api.get(`/v0/agents/${agentId}/gateway-token`)
     await page.getByText(/^git clone/).waitFor()

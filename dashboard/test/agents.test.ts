@@ -123,6 +123,7 @@ describe('agents in the dashboard', () => {
     await page.getByRole('combobox', { name: 'Model', exact: true }).selectOption(MODEL)
     await look('agents-new-local')
     await page.getByLabel('Emoji').fill('📚')
+    await page.getByRole('checkbox', { name: 'MCP' }).check()
     await button('Create').click()
     const steps = page.getByRole('list', { name: 'Startup' })
     await steps.getByRole('listitem').filter({ hasText: 'in progress' }).first().waitFor()
@@ -132,6 +133,8 @@ describe('agents in the dashboard', () => {
     assert.equal(await steps.getByRole('listitem').filter({ hasText: 'done' }).count(), 5)
     agentId = new URL(page.url()).searchParams.get('made') ?? ''
     assert.match(agentId, /^x[a-z0-9]{7}$/)
+    const { agent } = (await own.api.get(`/v0/agents/${agentId}`)).body
+    assert.deepEqual([agent.emoji, agent.protocols], ['📚', ['mcp']])
     await page.getByRole('link', { name: 'Overview' }).click()
     await page.getByText('1 running').waitFor()
     await page.getByRole('link', { name: 'Start a new agent' }).first().waitFor()

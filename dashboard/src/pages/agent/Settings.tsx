@@ -10,10 +10,11 @@ import { Access } from './settings/Access.tsx'
 import { Engine } from './settings/Engine.tsx'
 import { MakeTemplate } from './settings/MakeTemplate.tsx'
 import { Names } from './settings/Names.tsx'
+import { Protocols } from './settings/Protocols.tsx'
 
 const t = texts.settings
 
-/** The settings of an agent: its name, its engine, access to it, and its deletion. */
+/** The settings of an agent: its name, engine and protocols, access to it, and its deletion. */
 export function Settings() {
   const { agentId, agent } = useAgent()
   const go = useNavigate()
@@ -25,6 +26,7 @@ export function Settings() {
     <>
       <Names key={agentId} agent={agent} />
       <Engine agentId={agentId} />
+      <Protocols agent={agent} />
       {mayChange && (
         <>
           <Access agentId={agentId} />

@@ -16,6 +16,7 @@ import { Gallery, type Template, useTemplates } from './Gallery.tsx'
 import { ModelStep } from './ModelStep.tsx'
 import { type LocalServer, type ModelChoice, PROVIDERS, useModels } from './models.ts'
 import { Progress } from './Progress.tsx'
+import { type Protocol, ProtocolChecks } from './ProtocolChecks.tsx'
 import { Walls } from './Walls.tsx'
 
 const t = texts.agents
@@ -45,6 +46,7 @@ function Form() {
   const [slug, setSlug] = useState('')
   const template = templates.data?.find((one) => one.slug === slug)
   const [told, setTold] = useState({ name: '', emoji: '', description: '' })
+  const [protocols, setProtocols] = useState<Protocol[]>([])
   const [values, setValues] = useState<Record<string, string>>({})
   const [chosen, setChosen] = useState<string[]>([])
   const models = useModels()
@@ -79,6 +81,7 @@ function Form() {
             name,
             ...(emoji && { emoji }),
             ...(description && { description }),
+            ...(protocols.length > 0 && { protocols }),
             ...(template && { templateId: template.templateId }),
             secretIds: [...new Set(secretIds)],
             ...(choice?.by === 'local' && { localModel: { server: choice.server, model: choice.model } }),
@@ -123,6 +126,9 @@ function Form() {
                   placeholder={template?.description ?? ''}
                   {...field('description')}
                 />
+              </div>
+              <div className="md:col-span-2">
+                <ProtocolChecks chosen={protocols} onChange={setProtocols} />
               </div>
             </div>
           </Card>

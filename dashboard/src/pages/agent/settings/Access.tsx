@@ -2,11 +2,11 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
-import { Copy } from '../../../parts/copy.tsx'
 import { FormDialog } from '../../../parts/forms.tsx'
 import { Section } from '../../../parts/section.tsx'
 import { Button, Card, Problem } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
+import { Line } from './Line.tsx'
 
 const t = texts.settings
 const HIDDEN = '••••••••••••'
@@ -32,8 +32,8 @@ export function Access({ agentId }: { agentId: string }) {
         <Problem error={error} />
         {data && (
           <dl className="space-y-4 text-sm">
-            <Line label={t.host} shown={data.baseUrl} copied={data.baseUrl} />
-            <Line label={t.openai} shown={openai} copied={openai} hint={t.openaiHint} />
+            <Line label={t.host} shown={data.baseUrl} />
+            <Line label={t.openai} shown={openai} hint={t.openaiHint} />
             <Line label={t.gatewayToken} shown={isShown ? data.token : HIDDEN} copied={data.token}>
               <Button changes aria-pressed={isShown} onClick={() => setShown(!isShown)}>
                 {isShown ? t.hide : t.reveal}
@@ -64,37 +64,6 @@ export function Access({ agentId }: { agentId: string }) {
       </Card>
       {isRotating && <Rotate agentId={agentId} onClose={() => setRotating(false)} />}
     </Section>
-  )
-}
-
-function Line({
-  label,
-  shown,
-  copied,
-  hint,
-  children,
-}: {
-  label: string
-  shown: string
-  /** The text that the button copies; no button if empty. */
-  copied: string
-  hint?: string
-  children?: React.ReactNode
-}) {
-  return (
-    <div className="grid gap-x-6 gap-y-1 sm:grid-cols-[10rem_minmax(0,1fr)]">
-      <dt className="text-soft sm:pt-2">{label}</dt>
-      <dd className="flex flex-wrap items-center gap-2">
-        {shown && (
-          <code className="min-w-0 flex-1 basis-60 break-all rounded-lg bg-page px-3 py-2 text-xs">
-            {shown}
-          </code>
-        )}
-        {copied && <Copy text={copied} />}
-        {children}
-        {hint && <p className="w-full text-soft text-xs">{hint}</p>}
-      </dd>
-    </div>
   )
 }
 

@@ -1,1 +1,0 @@
-import{k as e,n as t}from"./me-CoyPPhWE.js";import{ct as n}from"./index-B2zNdcbv.js";import{t as r}from"./texts-DH3PwI55.js";var i=e(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=r.operate;function l({who:e,children:r}){let{isOwner:l,isInstanceAdmin:u}=t();return e===`owners`?l?r:(0,i.jsx)(n,{title:a,hint:o}):u?r:(0,i.jsx)(n,{title:s,hint:c})}export{l as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./texts-DH3PwI55.js";import{ot as t}from"./index-B2zNdcbv.js";import{k as n}from"./me-CoyPPhWE.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};
