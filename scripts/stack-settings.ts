@@ -23,6 +23,8 @@ export const FIXED: Partial<Record<Setting, string>> = {
   REDIS_URL: 'the service `redis`',
   IPFS_API_URL: 'the service `kubo`',
   IPFS_PRIVATE_API_URL: 'the service `kubo-private`',
+  IPFS_API_URL_PREVIOUS: 'the stack always has the same Kubo',
+  IPFS_PRIVATE_API_URL_PREVIOUS: 'the stack always has the same Kubo',
   IPFS_CLUSTER_API_URL: 'the stack has one Kubo per network',
   IPFS_PRIVATE_CLUSTER_API_URL: 'the stack has one Kubo per network',
   IPFS_CLUSTER_REPLICATION: 'for IPFS_CLUSTER_API_URL',

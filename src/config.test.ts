@@ -20,6 +20,7 @@ describe('configuration', () => {
     DATABASE_URL: 'mysql://localhost',
     REDIS_URL: 'localhost:6379',
     IPFS_API_URL: '/ip4/127.0.0.1/tcp/5001',
+    IPFS_API_URL_PREVIOUS: '127.0.0.1:5001',
     IPFS_CLUSTER_API_URL: 'http://127.0.0.1:9094',
     IPFS_CLUSTER_REPLICATION: '3-2',
     JWT_KEY: 'short',

@@ -77,6 +77,11 @@ export const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,
   })
+/** The IPFS node that Berth used before: a Kubo, or `embedded`. */
+export const previousNode = text.refine(
+  (value) => value === 'embedded' || url('http', 'https').safeParse(value).success,
+  'must be the RPC address of a Kubo, or embedded',
+)
 /** An OpenID provider. Tokens over plain http could be forged, except on this machine. */
 export const issuer = url('http', 'https').refine(
   (value) =>

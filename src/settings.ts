@@ -11,6 +11,7 @@ import {
   issuer,
   joinRules,
   list,
+  previousNode,
   proxies,
   replication,
   seconds,
@@ -68,6 +69,12 @@ export const settings = z.object({
     .describe(
       'Copies of pinned content in an IPFS Cluster, including the one next to Berth: `minimum-maximum`, or one number. A pin counts as soon as the minimum has all of it.',
     ),
+  IPFS_API_URL_PREVIOUS: previousNode
+    .optional()
+    .describe(
+      "During a move without downtime: the public network's previous Kubo, or `embedded` for the embedded node. Both nodes get all new content, and the previous one is read. Unset it once `berth storage verify` finds everything in the new one.",
+    ),
+  IPFS_PRIVATE_API_URL_PREVIOUS: previousNode.optional().describe('The same for the private network.'),
   BERTH_OWN_KUBO: list
     .pipe(z.array(z.enum(['public', 'private'], 'must be public, private or both')))
     .default([])
@@ -321,6 +328,8 @@ export const SECRETS = [
   'REDIS_URL',
   'IPFS_API_URL',
   'IPFS_PRIVATE_API_URL',
+  'IPFS_API_URL_PREVIOUS',
+  'IPFS_PRIVATE_API_URL_PREVIOUS',
   'IPFS_CLUSTER_API_URL',
   'IPFS_PRIVATE_CLUSTER_API_URL',
   'JWT_KEY',

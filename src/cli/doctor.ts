@@ -226,25 +226,27 @@ const elsewhere = (said: string, advice: string): Finding => ({
 })
 
 async function checkNode(part: string, config: Config, network: Network): Promise<Finding[]> {
-  const [setting, clusterSetting] =
-    network === 'public'
-      ? (['IPFS_API_URL', 'IPFS_CLUSTER_API_URL'] as const)
-      : (['IPFS_PRIVATE_API_URL', 'IPFS_PRIVATE_CLUSTER_API_URL'] as const)
-  if (!config[setting]) return []
-  const { createStorage } = await import('../storage/open.ts')
+  const { createStorage, nodesOf } = await import('../storage/open.ts')
+  const { apiUrl, clusterUrl, previous, setting, clusterSetting } = nodesOf(config, network)
+  if (!apiUrl && !previous) return []
   let storage: Storage | undefined
   try {
     storage = await createStorage(config, network, 'web')
     await storage.start()
     const { agent, peerId, peers } = await storage.info({ signal: AbortSignal.timeout(5000) })
     const away = peers?.filter(({ error }) => error !== null).map(({ name, error }) => `${name}: ${error}`)
-    if (!away?.length) return [{ part, ok: true, said: `${agent}, peer ${peerId}` }]
-    const advice = 'Check the peers with `ipfs-cluster-ctl peers ls`.'
-    return [{ part, ok: false, warning: true, said: away.join('; '), advice }]
+    if (away?.length) {
+      const advice = 'Check the peers with `ipfs-cluster-ctl peers ls`.'
+      return [{ part, ok: false, warning: true, said: away.join('; '), advice }]
+    }
+    const said = [agent, peerId && `peer ${peerId}`].filter(Boolean).join(', ')
+    if (!previous) return [{ part, ok: true, said }]
+    const advice = `Unset ${setting}_PREVIOUS once \`berth storage verify\` finds everything.`
+    return [{ part, ok: false, warning: true, said: `${said}, takes over from the previous node`, advice }]
   } catch (error) {
-    const advice = config[clusterSetting]
-      ? `Check ${setting} and ${clusterSetting}, and that Kubo and its peer run: \`ipfs id\`, \`ipfs-cluster-ctl id\`.`
-      : `Check ${setting}, and that Kubo runs: \`ipfs id\`.`
+    const settings = [setting, clusterUrl && clusterSetting, previous && `${setting}_PREVIOUS`]
+    const programs = `Kubo${clusterUrl ? ' and its peer run: `ipfs id`, `ipfs-cluster-ctl id`' : ' runs: `ipfs id`'}`
+    const advice = `Check ${settings.filter(Boolean).join(' and ')}, and that ${programs}.`
     return [{ part, ok: false, said: (error as Error).message, advice }]
   } finally {
     await storage?.stop()

@@ -212,6 +212,13 @@ berth
   .option('--dry-run', 'only report how much that would free')
   .action(collectGarbage)
 berth
+  .command('storage')
+  .description('check what the IPFS nodes keep')
+  .command('verify')
+  .description('read every block that files and agents need; exit code 1 if something is missing or damaged')
+  .option('--network <network>', 'only this network: public or private')
+  .action(async (options) => (await import('./storage.ts')).verifyStorage(options))
+berth
   .command('migrate')
   .description('bring the database schema up to date')
   .option('--check', 'only report what that changes and locks; exit code 1 if migrations are pending')

@@ -19,8 +19,8 @@ const INFO_MS = 4000
 export type Storages = Record<Network, Storage>
 
 /**
- * Opens the storage of both networks: Kubo, or IPFS Cluster, if its address is set, otherwise the embedded node. An unavailable node does
- * not keep the process from starting: work that needs it waits until it is back, or is rejected.
+ * Opens the storage of both networks. An unavailable node does not keep the process from starting: work that needs it
+ * waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
  * @throws Error naming what to fix, if a node responds but cannot be used.
  */
@@ -63,8 +63,21 @@ const apiUrlsOf = (config: Config) => ({ public: config.IPFS_API_URL, private: c
 export const isOwn = (config: Config, network: Network): boolean =>
   !apiUrlsOf(config)[network] || config.BERTH_OWN_KUBO.includes(network)
 
+/** The addresses and settings of a network's nodes. */
+export function nodesOf(config: Config, network: Network) {
+  const isPublic = network === 'public'
+  return {
+    apiUrl: apiUrlsOf(config)[network],
+    clusterUrl: isPublic ? config.IPFS_CLUSTER_API_URL : config.IPFS_PRIVATE_CLUSTER_API_URL,
+    previous: isPublic ? config.IPFS_API_URL_PREVIOUS : config.IPFS_PRIVATE_API_URL_PREVIOUS,
+    setting: isPublic ? 'IPFS_API_URL' : 'IPFS_PRIVATE_API_URL',
+    clusterSetting: isPublic ? 'IPFS_CLUSTER_API_URL' : 'IPFS_PRIVATE_CLUSTER_API_URL',
+  } as const
+}
+
 /**
- * Creates the storage of a network; nothing is opened before `start`. Loads only the driver that is used.
+ * Creates the storage of a network: Kubo, or IPFS Cluster, if its address is set, otherwise the embedded node; during a
+ * move, that one and the previous one. Nothing is opened before `start`. Loads only the drivers that are used.
  * @param databaseUrl for the lock that keeps collections in a Kubo apart from imports, across all processes.
  */
 export async function createStorage(
@@ -73,22 +86,40 @@ export async function createStorage(
   role: 'web' | 'worker',
   databaseUrl = config.DATABASE_URL,
 ): Promise<Storage> {
-  const apiUrls = apiUrlsOf(config)
-  const apiUrl = apiUrls[network]
-  if (apiUrl) {
-    const otherApiUrl = apiUrls[network === 'public' ? 'private' : 'public']
-    const lock =
-      isOwn(config, network) && databaseUrl ? new SharedLock(databaseUrl, LOCKS[network]) : undefined
-    const options = { apiUrl, network, otherApiUrl, lock }
-    const clusterUrl =
-      network === 'public' ? config.IPFS_CLUSTER_API_URL : config.IPFS_PRIVATE_CLUSTER_API_URL
-    if (clusterUrl) {
-      const { createClusterStorage } = await import('./cluster.ts')
-      return createClusterStorage({ ...options, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
-    }
-    const { createKuboStorage } = await import('./kubo.ts')
-    return createKuboStorage(options)
+  const next = await createNext(config, network, role, databaseUrl)
+  const { apiUrl, previous: address, setting } = nodesOf(config, network)
+  if (!address) return next
+  if (address === (apiUrl ?? 'embedded'))
+    throw new Error(`${setting}_PREVIOUS is the present node; unset it unless the network moves`)
+  const { createMovingStorage } = await import('./moving.ts')
+  const previous =
+    address === 'embedded'
+      ? await createEmbedded(config, network, role)
+      : (await import('./kubo.ts')).createKuboStorage({ apiUrl: address, network })
+  return createMovingStorage({ next, previous, isPreviousOwn: address === 'embedded' })
+}
+
+/** The node that remains after a move: without a move, the only one. */
+export async function createNext(
+  config: Config,
+  network: Network,
+  role: 'web' | 'worker',
+  databaseUrl: string | undefined,
+): Promise<Storage> {
+  const { apiUrl, clusterUrl } = nodesOf(config, network)
+  if (!apiUrl) return createEmbedded(config, network, role)
+  const otherApiUrl = apiUrlsOf(config)[network === 'public' ? 'private' : 'public']
+  const lock = isOwn(config, network) && databaseUrl ? new SharedLock(databaseUrl, LOCKS[network]) : undefined
+  const options = { apiUrl, network, otherApiUrl, lock }
+  if (clusterUrl) {
+    const { createClusterStorage } = await import('./cluster.ts')
+    return createClusterStorage({ ...options, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
   }
+  const { createKuboStorage } = await import('./kubo.ts')
+  return createKuboStorage(options)
+}
+
+async function createEmbedded(config: Config, network: Network, role: 'web' | 'worker'): Promise<Storage> {
   const { createEmbeddedStorage } = await import('./embedded.ts')
   const blocks = blocksFolder(config)
   const reserve = new DiskReserve({ folders: { blocks }, reserveBytes: reserveSetting(config) })

@@ -1,6 +1,7 @@
 /**
  * The storage port: Berth's interface to an IPFS node. One instance serves one network (public or private). Three drivers
- * implement it, `kubo.ts`, `cluster.ts` and `embedded.ts`; `test/integration/storage` runs one suite over all.
+ * implement it, `kubo.ts`, `cluster.ts` and `embedded.ts`; `moving.ts` combines two of them. `test/integration/storage`
+ * runs one suite over all.
  *
  * Every call takes an AbortSignal and honours it promptly. Every failure is a {@link StorageError}, whose `code` tells
  * the caller what to do about it.
@@ -136,6 +137,15 @@ export interface KeptCid {
   cid: CID
   isWhole: boolean
 }
+
+/** The listings of all parts of a storage; most storages have only one. */
+export const partsOf = (storage: Storage): NonNullable<Storage['parts']> =>
+  storage.parts ?? [wholePins(storage)]
+
+const wholePins = (storage: Storage) =>
+  async function* (limits: { signal: AbortSignal }): AsyncGenerator<KeptCid> {
+    for await (const cid of storage.list(limits)) yield { cid, isWhole: true }
+  }
 
 interface NodeInfo {
   driver: StorageDriver

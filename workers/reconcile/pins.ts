@@ -13,7 +13,7 @@ import { lockCid } from '../../src/files/held-content.ts'
 import { within } from '../../src/lib/signals.ts'
 import { enqueueWhere } from '../../src/operations/enqueue.ts'
 import { recordRepairs } from '../../src/operations/repairs.ts'
-import { type KeptCid, type Storage, StorageError } from '../../src/storage/port.ts'
+import { partsOf, type Storage, StorageError } from '../../src/storage/port.ts'
 
 const BATCH = 1000
 /** Repairs of one pass; the next pass finds the rest. */
@@ -75,7 +75,7 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
  */
 async function copyPins(client: Queryable, storage: Storage, signal: AbortSignal): Promise<number> {
   await client.query('CREATE TEMP TABLE pinned (cid text PRIMARY KEY, whole_in int NOT NULL)')
-  const parts = storage.parts ?? [() => wholePins(storage, signal)]
+  const parts = partsOf(storage)
   for (const [part, list] of parts.entries()) {
     let batch = new Map<string, number>()
     const flush = async () => {
@@ -94,10 +94,6 @@ async function copyPins(client: Queryable, storage: Storage, signal: AbortSignal
   }
   await client.query('ANALYZE pinned')
   return (1 << parts.length) - 1
-}
-
-async function* wholePins(storage: Storage, signal: AbortSignal): AsyncGenerator<KeptCid> {
-  for await (const cid of storage.list({ signal })) yield { cid, isWhole: true }
 }
 
 async function repair(

@@ -106,6 +106,18 @@ export const findReference = statement({
     UNION ALL SELECT FROM held_content WHERE network = $1 AND cid = $2) AS kept`,
 })
 
+/** The CIDs that must be pinned on a network, in order and after one of them. */
+export const readKeptCids = statement({
+  name: 'kept-cids',
+  parameters: ['text', 'text', 'int4'],
+  columns: { cid: 'text' },
+  text: `SELECT cid FROM (
+      SELECT cid_v1 AS cid FROM file
+        WHERE network = $1 AND cid_v1 > $2 AND status = 'pinned' AND removed_at IS NULL
+      UNION SELECT cid FROM held_content WHERE network = $1 AND cid > $2) AS kept
+    ORDER BY cid LIMIT $3`,
+})
+
 /** Limit for counting a workspace's agents: this value means that many or more. */
 export const AGENT_COUNT_LIMIT = 1000
 

@@ -66,7 +66,12 @@ describe('the chart', { skip: withoutHelm }, () => {
         .env.filter((one: any) => one.valueFrom)
         .map((one: any) => one.name)
     const both = ['DATABASE_URL', 'REDIS_URL', 'IPFS_API_URL', 'IPFS_PRIVATE_API_URL']
-    const cluster = ['IPFS_CLUSTER_API_URL', 'IPFS_PRIVATE_CLUSTER_API_URL']
+    const cluster = [
+      'IPFS_API_URL_PREVIOUS',
+      'IPFS_PRIVATE_API_URL_PREVIOUS',
+      'IPFS_CLUSTER_API_URL',
+      'IPFS_PRIVATE_CLUSTER_API_URL',
+    ]
     assert.deepEqual(secretsOf('agent-proxy'), ['AGENT_PROXY_KEY'])
     assert.deepEqual(secretsOf('web'), [
       ...[...both, 'JWT_KEY', 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
