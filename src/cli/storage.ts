@@ -1,4 +1,4 @@
-/** `berth storage verify`: reads every block that the rows need; during a move, from the new node alone. */
+/** `berth storage verify`: reads every block that the rows need; during a move, only from the new node. */
 import { styleText } from 'node:util'
 import { CID } from 'multiformats/cid'
 import type { Pool } from '../db/pool.ts'

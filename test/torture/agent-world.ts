@@ -173,16 +173,18 @@ export class AgentWorld {
     return performance.now() - began
   }
 
-  /** The spares that run, once there are `count`. */
+  /** The spares that can be taken, once there are `count`. */
   async spares(count: number): Promise<string[]> {
     return await until(
       'the pool is full',
       async () => {
-        const rows = await this.world.query<{ agent_id: string; status: string }>(
-          'SELECT agent_id, status FROM agent WHERE workspace_id = $1 AND purged_at IS NULL',
+        const rows = await this.world.query<{ agent_id: string; is_free: boolean }>(
+          `SELECT agent_id, status = 'running' AND NOT EXISTS (SELECT FROM operation
+              WHERE concurrency_key = 'agent:' || agent.id AND state IN ('queued', 'running')) AS is_free
+            FROM agent WHERE workspace_id = $1 AND purged_at IS NULL`,
           [POOL_WORKSPACE],
         )
-        const isFull = rows.length === count && rows.every(({ status }) => status === 'running')
+        const isFull = rows.length === count && rows.every((row) => row.is_free)
         return isFull && rows.map((row) => row.agent_id)
       },
       UP_MS,
