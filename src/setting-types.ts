@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
+import { parseRedisAddress, REDIS_ADDRESS } from './lib/redis-address.ts'
 import './lib/zod-messages.ts'
 
 export const text = z.string().trim()
@@ -82,6 +83,8 @@ export const previousNode = text.refine(
   (value) => value === 'embedded' || url('http', 'https').safeParse(value).success,
   'must be the RPC address of a Kubo, or embedded',
 )
+/** One Redis, or the Sentinels of several. */
+export const redis = text.refine((value) => parseRedisAddress(value) !== undefined, REDIS_ADDRESS)
 /** An OpenID provider. Tokens over plain http could be forged, except on this machine. */
 export const issuer = url('http', 'https').refine(
   (value) =>

@@ -13,6 +13,7 @@ import {
   list,
   previousNode,
   proxies,
+  redis,
   replication,
   seconds,
   socketPath,
@@ -43,9 +44,11 @@ export const settings = z.object({
   DATABASE_URL: url('postgres', 'postgresql')
     .optional()
     .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
-  REDIS_URL: url('redis', 'rediss')
+  REDIS_URL: redis
     .optional()
-    .describe('Redis for the queue and the rate limits. Not set: the queue is in PostgreSQL.'),
+    .describe(
+      'Redis 6.2 or newer, or Valkey, for the queue and the rate limits; `redis+sentinel://` names the Sentinels of several. Not set: the queue is in PostgreSQL.',
+    ),
   IPFS_API_URL: url('http', 'https')
     .optional()
     .describe('RPC address of a Kubo node, 0.43 or newer. Not set: the embedded node.'),

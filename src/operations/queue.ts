@@ -9,6 +9,7 @@ import { createPool } from '../db/pool.ts'
 import { orAborted, withDeadline } from '../lib/signals.ts'
 import type { Logger } from '../log.ts'
 import { QUEUES, type QueueName } from './catalog.ts'
+import { redisOptions } from './redis.ts'
 
 /** A dispatch of an operation. Its job gets a new id each time, because a queue ignores known ids. */
 export interface DispatchedJob {
@@ -66,7 +67,6 @@ export function createQueueBackend(
 ): QueueBackend {
   const closers: (() => Promise<void>)[] = []
   const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
-  const retryStrategy = (tries: number) => Math.min(tries * 100, 1000)
   // All queues share one pool, because an idle connection takes 3 MB of the server's memory. With Redis it opens none.
   const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
   let isClosing = false
@@ -96,7 +96,7 @@ export function createQueueBackend(
       const options = { connection: postgres, defaultJobOptions: JOB_OPTIONS }
       return new Queue(name, options, createPostgresBackend).on('error', onError)
     }
-    const connection = { url: redisUrl, maxRetriesPerRequest: 1, retryStrategy }
+    const connection = { ...redisOptions(redisUrl), maxRetriesPerRequest: 1 }
     return new Queue(name, { connection, defaultJobOptions: JOB_OPTIONS }).on('error', onError)
   }
   const openWorker = (
@@ -112,7 +112,7 @@ export function createQueueBackend(
         onError,
       )
     }
-    const connection = { url: redisUrl, maxRetriesPerRequest: null, retryStrategy }
+    const connection = { ...redisOptions(redisUrl), maxRetriesPerRequest: null }
     return new Worker(name, processor, { ...options, connection }).on('error', onError)
   }
 

@@ -1,36 +1,67 @@
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import { ConfigError } from '../errors.ts'
+import { parseRedisAddress, REDIS_ADDRESS } from '../lib/redis-address.ts'
 import type { Logger } from '../log.ts'
 
 /** A Redis that hangs, or is still loading its data, counts as unavailable after this time. */
 const POLL_MS = 5000
+/** A Sentinel that hangs is skipped after this time. */
+const SENTINEL_MS = 2000
+/** A connection without an answer for this long is replaced; a queue's consumer waits 5 s for the next job. */
+const SILENT_MS = 10_000
+
+/**
+ * ioredis' options for REDIS_URL. With Sentinels, each connection asks them for the primary, so all that matters is
+ * that a connection ends when its server is the primary no more: the machine is dead, or the server became a replica.
+ * @returns for a single server its `url`, which only the constructor understands.
+ * @throws ConfigError if `address` is none.
+ */
+export function redisOptions(address: string) {
+  const parsed = parseRedisAddress(address)
+  if (!parsed) throw new ConfigError(`REDIS_URL: ${REDIS_ADDRESS}`)
+  return {
+    ...parsed,
+    ...('sentinels' in parsed && { connectTimeout: SENTINEL_MS, sentinelCommandTimeout: SENTINEL_MS }),
+    retryStrategy: (tries: number) => Math.min(tries * 100, 1000),
+    socketTimeout: SILENT_MS,
+    reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+  }
+}
+
+function open(address: string, options: Omit<RedisOptions, 'replyMapping'>): Redis {
+  const own = redisOptions(address)
+  const all = { ...own, ...options }
+  return 'url' in own ? new Redis(own.url, all) : new Redis(all)
+}
 
 /** The connection for pings and rate limits: a command fails at once while Redis is unavailable. */
 export function createRedis(url: string, log: Logger): Redis {
-  const redis = new Redis(url, {
+  const redis = open(url, {
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     commandTimeout: 2000,
-    retryStrategy: (tries) => Math.min(tries * 100, 1000),
   })
   redis.on('error', (error) => log.debug({ err: error }, 'redis connection'))
   return redis
 }
 
-/** Redis's errors for a wrong password; before version 6, `ERR invalid password`. */
-const REFUSED = /^(NOAUTH|WRONGPASS|ERR invalid password)/
+/** The errors of Redis or Sentinel for a wrong password; before version 6, `ERR invalid password`. */
+const REFUSED = /(^|Last error: )(NOAUTH|WRONGPASS|ERR invalid password)/
+/** Sentinel's error if it has no primary with this name. */
+const UNKNOWN_PRIMARY = /No such master with that name$/
 
 /**
  * Checks what a queue must be able to rely on.
  * @returns whether Redis writes an append-only file.
- * @throws ConfigError if Redis may evict keys, which would lose jobs at random, or if it rejects the password; any
- *   other error if it does not respond within 5 s.
+ * @throws ConfigError if Redis may evict keys, which would lose jobs at random, if it or Sentinel rejects the
+ *   password, or if Sentinel does not know the primary; any other error if it does not respond within 5 s.
  */
 export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }> {
-  const redis = new Redis(url, {
+  const redis = open(url, {
     lazyConnect: true,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
+    sentinelRetryStrategy: () => null,
     disconnectTimeout: 100,
   })
   let cause: Error | undefined
@@ -51,8 +82,12 @@ export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }
   } catch (error) {
     // The client only reports that the connection is closed; the preceding event has the reason.
     const reason = error instanceof ConfigError ? error : (cause ?? (error as Error))
-    if (!REFUSED.test(reason.message)) throw reason
-    throw new ConfigError(`REDIS_URL: Redis refuses the user or the password: ${reason.message}`)
+    if (UNKNOWN_PRIMARY.test(reason.message))
+      throw new ConfigError(`REDIS_URL: no Sentinel knows a primary named ${redis.options.name}`)
+    const [, ofSentinel] = REFUSED.exec(reason.message) ?? []
+    if (ofSentinel === undefined) throw reason
+    const who = ofSentinel ? 'Sentinel' : 'Redis'
+    throw new ConfigError(`REDIS_URL: ${who} refuses the user or the password: ${reason.message}`)
   } finally {
     clearTimeout(timer)
     redis.disconnect()
