@@ -20,6 +20,7 @@ export const FIXED: Partial<Record<Setting, string>> = {
     'the containers’ own addresses; loopback for `agent-proxy`, which is on the machine’s network',
   BERTH_TLS_ASK: 'for the profile tls',
   DATABASE_URL: 'a secret file; leads to the service `postgres`',
+  DATABASE_DIRECT_URL: 'the stack has no pooler',
   REDIS_URL: 'the service `redis`',
   IPFS_API_URL: 'the service `kubo`',
   IPFS_PRIVATE_API_URL: 'the service `kubo-private`',

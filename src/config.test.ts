@@ -18,6 +18,7 @@ describe('configuration', () => {
   const wrong: Record<string, string> = {
     PORT: '70000',
     DATABASE_URL: 'mysql://localhost',
+    DATABASE_DIRECT_URL: 'postgres://localhost/berth',
     REDIS_URL: 'localhost:6379',
     IPFS_API_URL: '/ip4/127.0.0.1/tcp/5001',
     IPFS_API_URL_PREVIOUS: '127.0.0.1:5001',

@@ -22,6 +22,7 @@ export const EMPTY_MEANS_NONE = new Set([
 
 /** Settings that mean nothing without another. */
 const NEEDS: Record<string, string> = {
+  DATABASE_DIRECT_URL: 'DATABASE_URL',
   IPFS_CLUSTER_API_URL: 'IPFS_API_URL',
   IPFS_PRIVATE_CLUSTER_API_URL: 'IPFS_PRIVATE_API_URL',
 }

@@ -44,10 +44,15 @@ export const settings = z.object({
   DATABASE_URL: url('postgres', 'postgresql')
     .optional()
     .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
+  DATABASE_DIRECT_URL: url('postgres', 'postgresql')
+    .optional()
+    .describe(
+      'The same database without a pooler, if DATABASE_URL leads through [PgBouncer](failover.md#pgbouncer) in transaction mode: for locks, notifications, migrations and backups.',
+    ),
   REDIS_URL: redis
     .optional()
     .describe(
-      'Redis 6.2 or newer, or Valkey, for the queue and the rate limits; `redis+sentinel://` names the Sentinels of several. Not set: the queue is in PostgreSQL.',
+      'Redis 6.2 or newer, or Valkey, for the queue and the rate limits; `redis+sentinel://` names [the Sentinels](failover.md#redis) of several. Not set: the queue is in PostgreSQL.',
     ),
   IPFS_API_URL: url('http', 'https')
     .optional()
@@ -328,6 +333,7 @@ export const settings = z.object({
 /** Secrets may also come from a file: `NAME_FILE` contains its path. */
 export const SECRETS = [
   'DATABASE_URL',
+  'DATABASE_DIRECT_URL',
   'REDIS_URL',
   'IPFS_API_URL',
   'IPFS_PRIVATE_API_URL',

@@ -255,7 +255,7 @@ async function withStorages(
     try {
       // Uses `web`'s node: it serves only the blocks that exist locally.
       const storages = await openStorages(database.config, 'web', database.log, parts)
-      const databaseUrl = database.pool.options.connectionString ?? ''
+      const databaseUrl = database.pool.directUrl
       await work({ ...database, databaseUrl, storages, signal })
     } catch (error) {
       if (signal.aborted) throw new BackupError('stopped; run it again to continue', { cause: error })

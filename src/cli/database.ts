@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
+import { requireSessions } from '../db/direct.ts'
 import { migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createPrisma, type PrismaClient } from '../db/prisma.ts'
@@ -32,9 +33,11 @@ export async function withDatabase<T>(
   if (!config.DATABASE_URL && options.schema !== 'any') await requireEmbedded(config.BERTH_DATA_DIR)
   const server = config.DATABASE_URL ? undefined : await reachEmbedded(config, log)
   try {
-    const pool = createPool(config.DATABASE_URL ?? server?.url ?? '', 2, log)
+    const url = config.DATABASE_URL ?? server?.url ?? ''
+    const pool = createPool(url, 2, log, { directUrl: config.DATABASE_DIRECT_URL })
     try {
       await pool.query('SELECT 1').catch(explainOutage)
+      await requireSessions(pool)
       if (options.schema !== 'any') {
         // If the embedded database was not running, nobody else uses it, so migrating it is safe.
         if (server?.own) await migrate(pool)

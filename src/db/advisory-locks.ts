@@ -130,7 +130,7 @@ export async function withAdvisoryLock(
   work: () => Promise<void>,
 ): Promise<void> {
   const options = { name: 'berth-reconcile', connectMs: SESSION_MS, queryMs: SESSION_MS }
-  await withSession(pool.options.connectionString, options, async (session) => {
+  await withSession(pool.directUrl, options, async (session) => {
     if (await tryLockSession(session, name)) await work()
   })
 }

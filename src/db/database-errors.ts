@@ -55,11 +55,18 @@ export const isNotOffered = (error: unknown): boolean => ['0A000', '58P01', '425
 /** True if PostgreSQL's disk had no room for a statement's writes. */
 export const isDatabaseFull = (error: unknown): boolean => codeOf(error) === '53100'
 
-/** True if the database itself is unreachable: not started, restarting, full, or disconnected during a query. */
+/**
+ * True if the database itself is unreachable: not started, restarting, full, disconnected during a query, or a replica
+ * that is not promoted yet (25006).
+ */
 export function isDatabaseDown(error: unknown): boolean {
   const { meta } = (error ?? {}) as DatabaseError
   if (LOST.includes(meta?.driverAdapterError?.cause?.kind ?? '')) return true
-  if (/^(08|53|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|P1001|P1008|P1017|P2024)/.test(codeOf(error)))
+  if (
+    /^(08|25006|53|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|P1001|P1008|P1017|P2024)/.test(
+      codeOf(error),
+    )
+  )
     return true
   return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(
     (error as DatabaseError).message ?? '',
@@ -80,10 +87,13 @@ export class DatabaseAwayError extends Error {
 }
 
 /** For the first statement of a process. @throws DatabaseAwayError for an outage; any other error unchanged. */
-export function explainOutage(error: { code?: string; message?: string; errors?: Error[] }): never {
+export function explainOutage(
+  error: { code?: string; message?: string; errors?: Error[] },
+  setting: 'DATABASE_URL' | 'DATABASE_DIRECT_URL' = 'DATABASE_URL',
+): never {
   // 28: the password is wrong; 3D: the database does not exist (yet).
   if (!isDatabaseDown(error) && !/^(28|3D)/.test(error.code ?? '')) throw error
   // A name with several addresses fails once per address, without a message of its own.
   const reason = error.message || error.errors?.[0]?.message || error.code
-  throw new DatabaseAwayError(`DATABASE_URL: PostgreSQL cannot be reached: ${reason}`)
+  throw new DatabaseAwayError(`${setting}: PostgreSQL cannot be reached: ${reason}`)
 }

@@ -46,7 +46,7 @@ export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<stri
   const missing = await missingIndexes(pool)
   if (missing.length === 0) return undefined
   const options = { name: 'berth-indexes', statementMs: BUILD_MS, signal }
-  return withSession(pool.options.connectionString, options, async (session) => {
+  return withSession(pool.directUrl, options, async (session) => {
     if (!(await tryLockSession(session, 'indexes'))) return undefined
     for (const name of await missingIndexes(session)) {
       let definition = INDEXES[name as keyof typeof INDEXES]

@@ -48,7 +48,7 @@ export interface PlannedMigration extends Pick<Migration, 'name' | 'title' | 'ne
  */
 export async function planMigrations(pool: Pool, migrations?: Migration[]): Promise<PlannedMigration[]> {
   const all = migrations ?? (await readMigrations())
-  return withSession(pool.options.connectionString, { name: 'berth-migrate-plan' }, async (session) => {
+  return withSession(pool.directUrl, { name: 'berth-migrate-plan' }, async (session) => {
     await lockSession(session, 'migrate')
     const sizes = await readSizes(session)
     const pending = sizes.has('_prisma_migrations') ? await pendingMigrations(session, all) : all

@@ -46,7 +46,7 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   // A separate connection: a migration, or the wait for another process's migration, may take longer than any other
   // statement.
   const client = new pg.Client({
-    connectionString: pool.options.connectionString,
+    connectionString: pool.directUrl,
     application_name: 'berth-migrate',
   })
   await client.connect()

@@ -32,6 +32,8 @@ export interface Connection extends Queryable {
 export interface Pool extends Queryable {
   connect(): Promise<Connection>
   end(): Promise<void>
+  /** The database without a pooler, for sessions: a lock, LISTEN or SET lasts longer than a transaction. */
+  readonly directUrl: string
   readonly options: { connectionString?: string | undefined }
   readonly totalCount: number
   readonly idleCount: number
@@ -45,9 +47,15 @@ export interface Pool extends Queryable {
 /**
  * The connection pool of one process. A statement fails if the server does not finish it in 30 s, and so does waiting
  * 10 s for a connection: nothing waits forever for a dead server.
- * @param schema the schema for unqualified names, if not PostgreSQL's default.
+ * @param options.schema the schema for unqualified names, if not PostgreSQL's default.
+ * @param options.directUrl the same database without a pooler, if `url` leads through one.
  */
-export function createPool(url: string, max: number, log: Logger, schema = ''): Pool {
+export function createPool(
+  url: string,
+  max: number,
+  log: Logger,
+  { schema, directUrl = url }: { schema?: string; directUrl?: string | undefined } = {},
+): Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
@@ -60,12 +68,12 @@ export function createPool(url: string, max: number, log: Logger, schema = ''): 
     application_name: 'berth',
     // The planner overestimates short statements over many partial indexes, and compiling one takes hundreds of times
     // as long as running it. Prisma's driver reads and writes times without their offset, as UTC.
-    options: `-c jit=off -c timezone=UTC${schema && ` -c search_path=${schema}`}`,
+    options: `-c jit=off -c timezone=UTC${schema ? ` -c search_path=${schema}` : ''}`,
   })
   // An idle connection that drops is replaced at the next query; without a listener it would end the process.
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'))
   // A connection that drops between two queries of a transaction must not end the process either: the next query fails.
-  const opened = Object.assign(pool as unknown as Pool, { metFullDisk: false })
+  const opened = Object.assign(pool as unknown as Pool, { directUrl, metFullDisk: false })
   pool.on('connect', (client) => {
     client.on('error', (error) => log.debug({ err: error }, 'database connection'))
     // Sees every error that the server reports, including those of Prisma's statements.

@@ -47,7 +47,7 @@ const startOfDay = (ms: number): number => ms - (ms % DAY_MS)
  */
 export async function dropOldPartitions(pool: Pool, days: number, signal: AbortSignal): Promise<number> {
   const options = { name: 'berth-events', statementMs: DETACH_MS, signal }
-  return withSession(pool.options.connectionString, options, async (session) => {
+  return withSession(pool.directUrl, options, async (session) => {
     if (!(await tryLockSession(session, 'events'))) return 0
     const end = idAt((await daysAgo(session, days)).getTime())
     const { rows } = await readEventPartitions.run(session)

@@ -68,7 +68,7 @@ export function createQueueBackend(
   const closers: (() => Promise<void>)[] = []
   const onError = (error: Error) => log.debug({ err: error }, 'queue connection')
   // All queues share one pool, because an idle connection takes 3 MB of the server's memory. With Redis it opens none.
-  const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, SCHEMA)
+  const pool = createPool(databaseUrl, CONNECTIONS + QUEUES.length, log, { schema: SCHEMA })
   let isClosing = false
   // BullMQ connects a queue once and keeps a failure forever, and a worker then uses a whole processor. So queues are
   // created only once PostgreSQL is available and has a connection to spare.

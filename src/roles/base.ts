@@ -2,6 +2,7 @@ import { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Base } from '../core.ts'
 import { explainOutage } from '../db/database-errors.ts'
+import { requireSessions } from '../db/direct.ts'
 import { createPool } from '../db/pool.ts'
 import { createPrisma } from '../db/prisma.ts'
 import { requireSchema } from '../db/schema-state.ts'
@@ -18,8 +19,8 @@ import { openStorages } from '../storage/open.ts'
 
 /**
  * Opens PostgreSQL, Redis and the IPFS nodes.
- * @throws ConfigError if the schema is older or needs a newer version, or if Redis would lose jobs or rejects the
- *   password; DatabaseAwayError if PostgreSQL cannot be reached.
+ * @throws ConfigError if the schema is older or needs a newer version, if a pooler would lose locks, or if Redis would
+ *   lose jobs or rejects the password; DatabaseAwayError if PostgreSQL cannot be reached.
  */
 export async function openBase(config: Config, log: Logger, role: 'web' | 'worker'): Promise<Base> {
   const { DATABASE_URL: databaseUrl, REDIS_URL, BERTH_DATA_DIR } = config
@@ -27,9 +28,12 @@ export async function openBase(config: Config, log: Logger, role: 'web' | 'worke
     throw new ConfigError('DATABASE_URL: not set; only `npm start` has its own database')
   }
   const parts = new Closers(log)
-  const pool = createPool(databaseUrl, config.BERTH_DATABASE_POOL, log)
+  const pool = createPool(databaseUrl, config.BERTH_DATABASE_POOL, log, {
+    directUrl: config.DATABASE_DIRECT_URL,
+  })
   parts.add('database', () => pool.end())
   const unknown = await requireSchema(pool).catch(explainOutage)
+  await requireSessions(pool)
   if (unknown.length > 0)
     log.warn(
       { migrations: unknown },

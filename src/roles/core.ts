@@ -26,11 +26,11 @@ export async function openCore(
   bounds: Bounds,
 ): Promise<Core & { dispatcher: Dispatcher }> {
   const base = await openBase(config, log, 'web')
-  const { databaseUrl, pool, prisma, parts, redis, disks } = base
-  const notifications = new Notifications(databaseUrl, log)
+  const { pool, prisma, parts, redis, disks } = base
+  const notifications = new Notifications(pool.directUrl, log)
   await notifications.start()
   parts.add('notifications', () => notifications.stop())
-  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
+  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl: pool.directUrl }, log)
   parts.add('queues', () => backend.close())
   const dispatcher = new Dispatcher({
     pool,

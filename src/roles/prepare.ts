@@ -2,6 +2,7 @@ import { KeyService } from '../accounts/keys.ts'
 import { insertWorkspace } from '../accounts/workspaces.ts'
 import type { Config } from '../config.ts'
 import { explainOutage } from '../db/database-errors.ts'
+import { requireSessions } from '../db/direct.ts'
 import { migrate } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { loadSigningKey } from '../lib/signing-keys.ts'
@@ -17,8 +18,9 @@ export interface Prepared {
 
 /** Brings the schema up to date, and creates the first workspace if there is none. */
 export async function prepare(config: Config, log: Logger): Promise<Prepared> {
-  const pool = createPool(config.DATABASE_URL ?? '', 2, log)
+  const pool = createPool(config.DATABASE_URL ?? '', 2, log, { directUrl: config.DATABASE_DIRECT_URL })
   try {
+    await requireSessions(pool).catch(explainOutage)
     await migrate(pool).catch(explainOutage)
     const key = await findOrCreateFirstKey(pool, config)
     const { rows } = await pool.query<{ domain: string }>('SELECT domain FROM gateway ORDER BY id LIMIT 1')

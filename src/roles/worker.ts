@@ -112,7 +112,7 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
     await status.remove(id)
   })
 
-  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl }, log)
+  const backend = createQueueBackend({ redisUrl: config.REDIS_URL, databaseUrl: base.pool.directUrl }, log)
   for (const [queue, limit] of Object.entries(concurrency)) {
     backend.consume(queue as QueueName, limit, (operationId) => runner.run(operationId))
   }

@@ -84,7 +84,7 @@ export async function createStorage(
   config: Config,
   network: Network,
   role: 'web' | 'worker',
-  databaseUrl = config.DATABASE_URL,
+  databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
 ): Promise<Storage> {
   const next = await createNext(config, network, role, databaseUrl)
   const { apiUrl, previous: address, setting } = nodesOf(config, network)

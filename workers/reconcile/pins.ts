@@ -36,7 +36,7 @@ export async function reconcilePins(pool: Pool, storage: Storage, signal: AbortS
   // A session of its own, for its temporary table and its lock. A listing may take long, and a transaction as long
   // would keep PostgreSQL from vacuuming after other statements.
   const options = { name: 'berth-reconcile', statementMs: COMPARE_MS }
-  return withSession(pool.options.connectionString, options, async (client) => {
+  return withSession(pool.directUrl, options, async (client) => {
     const hasLock = await tryLockSession(client, storage.network === 'public' ? 'pinsPublic' : 'pinsPrivate')
     if (!hasLock) return { missing: 0, orphaned: 0 }
     // Taken before the listing, so that pins made during it cause no repair.

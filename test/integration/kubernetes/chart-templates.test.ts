@@ -66,7 +66,8 @@ describe('the chart', { skip: withoutHelm }, () => {
         .env.filter((one: any) => one.valueFrom)
         .map((one: any) => one.name)
     const both = ['DATABASE_URL', 'REDIS_URL', 'IPFS_API_URL', 'IPFS_PRIVATE_API_URL']
-    const cluster = [
+    const others = [
+      'DATABASE_DIRECT_URL',
       'IPFS_API_URL_PREVIOUS',
       'IPFS_PRIVATE_API_URL_PREVIOUS',
       'IPFS_CLUSTER_API_URL',
@@ -75,10 +76,10 @@ describe('the chart', { skip: withoutHelm }, () => {
     assert.deepEqual(secretsOf('agent-proxy'), ['AGENT_PROXY_KEY'])
     assert.deepEqual(secretsOf('web'), [
       ...[...both, 'JWT_KEY', 'SECRETS_KEY', 'AGENT_PROXY_KEY'],
-      ...[...cluster, 'BERTH_MODEL_KEY', 'BERTH_MODEL_FALLBACK_KEY', 'BERTH_OIDC_CLIENT_SECRET'],
+      ...[...others, 'BERTH_MODEL_KEY', 'BERTH_MODEL_FALLBACK_KEY', 'BERTH_OIDC_CLIENT_SECRET'],
       ...['JWT_KEY_PREVIOUS', 'SECRETS_KEY_PREVIOUS'],
     ])
-    const ofWorker = [...both, 'SECRETS_KEY', 'AGENT_PROXY_KEY', ...cluster, 'SECRETS_KEY_PREVIOUS']
+    const ofWorker = [...both, 'SECRETS_KEY', 'AGENT_PROXY_KEY', ...others, 'SECRETS_KEY_PREVIOUS']
     assert.deepEqual(secretsOf('worker'), ofWorker)
     for (const role of ROLES) {
       const env = environmentOf(all, role)
