@@ -84,6 +84,11 @@ export const IN_TURN: Record<Turn, Step[]> = {
       needs: ['servers', 'kubo', 'ipfsCluster'],
     },
     {
+      name: 'failover of postgresql, redis and valkey, and pgbouncer',
+      run: `${ONE} 'test/failover/*.test.ts'`,
+      needs: ['servers', 'pgbouncer', 'valkey'],
+    },
+    {
       name: "statements on the distribution's postgresql",
       run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
       env: { BERTH_TEST_STACK: 'real' },

@@ -40,6 +40,8 @@ export const TOOLS: Record<string, Tool> = {
     variable: 'BERTH_TEST_IPFS_CLUSTER',
     lane: 'builds',
   },
+  pgbouncer: { run: 'scripts/ci/pgbouncer.sh', variable: 'BERTH_TEST_PGBOUNCER', lane: 'packages' },
+  valkey: { run: 'scripts/ci/valkey.sh', variable: 'BERTH_TEST_VALKEY', lane: 'packages' },
   s3: { run: 'scripts/ci/versitygw.sh', variable: 'BERTH_TEST_S3', lane: 'builds' },
   caddy: { run: 'scripts/ci/caddy.sh', variable: 'BERTH_TEST_CADDY', lane: 'builds' },
   registry: { run: 'scripts/ci/registry.sh', variable: 'BERTH_TEST_REGISTRY', lane: 'builds' },

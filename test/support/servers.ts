@@ -15,6 +15,9 @@ export interface Server {
   /** Stops it in good order, without waiting for its clients; its data stays. */
   halt(): Promise<void>
   restart(): Promise<void>
+  /** Hangs it, like a machine that is cut off; `resume` continues it. */
+  pause(): void
+  resume(): void
   /** Output of the server since its last start. */
   output(): string
   /** Stops it and removes its data. */
@@ -24,7 +27,7 @@ export interface Server {
 /** Why tests on Redis are skipped; false if it is installed. */
 export const withoutRedis: string | false = isOnPath('redis-server') ? false : 'redis-server is not installed'
 
-function isOnPath(program: string): boolean {
+export function isOnPath(program: string): boolean {
   const folders = (process.env.PATH ?? '').split(delimiter)
   return folders.some((folder) => existsSync(join(folder, program)))
 }
@@ -32,8 +35,14 @@ function isOnPath(program: string): boolean {
 /**
  * A Redis with the settings of production: appendonly, noeviction.
  * @param within the parent of its data folder.
+ * @param settings of the server itself, by name.
+ * @param program that of another server with the same settings.
  */
-export async function startRedis(within = tmpdir()): Promise<Server> {
+export async function startRedis(
+  within = tmpdir(),
+  settings: Record<string, string> = {},
+  program = 'redis-server',
+): Promise<Server> {
   const dir = await mkdtemp(join(within, 'berth-redis-'))
   const port = await freePort()
   const url = `redis://127.0.0.1:${port}`
@@ -48,11 +57,17 @@ export async function startRedis(within = tmpdir()): Promise<Server> {
     'yes',
     '--maxmemory-policy',
     'noeviction',
+    ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, ...value.split(' ')]),
   ]
   return startServer(url, dir, {
-    launch: () => run('redis-server', args.map(String)),
+    launch: () => run(program, args.map(String)),
     async ready() {
-      const redis = new Redis(url, { lazyConnect: true, retryStrategy: () => null, maxRetriesPerRequest: 0 })
+      const redis = new Redis(url, {
+        lazyConnect: true,
+        retryStrategy: () => null,
+        maxRetriesPerRequest: 0,
+        ...(settings.requirepass && { password: settings.requirepass }),
+      })
       redis.on('error', () => {})
       try {
         await redis.connect()
@@ -78,10 +93,12 @@ function findPostgresBin(): string | undefined {
  * The distribution's PostgreSQL, with a database `berth`; as root it runs as user `postgres`.
  * @param within the parent of its data folder.
  * @param settings of the server itself, by name.
+ * @param primary of which it becomes a streaming replica.
  */
 export async function startPostgres(
   within = tmpdir(),
   settings: Record<string, string> = {},
+  primary?: Server,
 ): Promise<Server> {
   const bin = findPostgres()
   const dir = await mkdtemp(join(within, 'berth-pg-'))
@@ -89,15 +106,10 @@ export async function startPostgres(
   const as: { uid?: number; gid?: number } = process.getuid?.() === 0 ? userIds('postgres') : {}
   if (as.uid !== undefined && as.gid !== undefined) chownSync(dir, as.uid, as.gid)
   const data = join(dir, 'data')
-  execFileSync(
-    join(bin, 'initdb'),
-    ['-D', data, '-U', 'berth', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8'],
-    {
-      ...as,
-      cwd: dir,
-      stdio: 'pipe',
-    },
-  )
+  const [make, ...how] = primary
+    ? ['pg_basebackup', '-D', data, '-R', '-c', 'fast', '-d', primary.url]
+    : ['initdb', '-D', data, '-U', 'berth', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8']
+  execFileSync(join(bin, make as string), how, { ...as, cwd: dir, stdio: 'pipe' })
   const url = `postgres://berth@127.0.0.1:${port}/berth`
   const args = [
     '-D',
@@ -155,6 +167,8 @@ async function startServer(
   return {
     url,
     restart: start,
+    pause: () => running.signal('SIGSTOP'),
+    resume: () => running.signal('SIGCONT'),
     kill: () => running.end('SIGKILL'),
     halt: () => running.end(how.stopSignal),
     output: () => running.output(),
@@ -170,7 +184,7 @@ function findPostgres(): string {
   return postgresBin
 }
 
-function userIds(name: string): { uid: number; gid: number } {
+export function userIds(name: string): { uid: number; gid: number } {
   const id = (flag: string) => Number(execFileSync('id', [flag, name], { encoding: 'utf8' }))
   return { uid: id('-u'), gid: id('-g') }
 }

@@ -1,15 +1,13 @@
 /** PostgreSQL and Kubo go and come back while requests are made throughout. */
-import assert from 'node:assert/strict'
 import { after, before, describe } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '../support/processes.ts'
 import { type Source, startSource } from './content.ts'
-import { assertSettled, type Reason } from './invariants.ts'
-import { Ledger } from './ledger.ts'
+import type { Reason } from './invariants.ts'
+import { Load } from './load.ts'
 import { placesOf, Random, replay } from './seed.ts'
-import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
-import { note, printSummary } from './summary.ts'
+import { printSummary } from './summary.ts'
 import { backends, World } from './world.ts'
 
 const CONTENTS = 60
@@ -20,14 +18,13 @@ for (const backend of backends) {
   describe(`servers that go and come back, queue on ${backend} (${replay})`, () => {
     const random = new Random(`outages ${backend}`)
     let world: World
-    let ledger: Ledger
-    let tenants: Tenant[]
+    let load: Load
     let source: Source
     before(async () => {
       world = await World.start(backend, { ownPostgres: true })
-      ledger = new Ledger(world)
-      tenants = [await world.createTenant('one'), await world.createTenant('two')]
+      const tenants = [await world.createTenant('one'), await world.createTenant('two')]
       source = await startSource(random, CONTENTS)
+      load = new Load(world, source, random, tenants)
       source.provider.pace(3)
     })
     after(async () => {
@@ -36,48 +33,8 @@ for (const backend of backends) {
       printSummary()
     })
 
-    /** Sends requests all the time, with `fault` in the middle; then everything that was accepted ends well. */
-    const underLoad = async (
-      what: string,
-      victim: string,
-      fault: () => Promise<void>,
-      explained: Reason[],
-    ) => {
-      const stop = new AbortController()
-      const load = (async () => {
-        while (!stop.signal.aborted) {
-          const content = random.pick(source.contents)
-          const request = ledger.write(random.pick(tenants), content, [source.provider.multiaddr])
-          await Promise.race([ledger.send(request), delay(50)])
-          await delay(random.between(5, 30))
-        }
-      })()
-      await until('pins run', async () => {
-        const [row] = await world.query<{ count: number }>(
-          `SELECT count(*)::int AS count FROM operation WHERE state = 'running'`,
-        )
-        return row && row.count > 2
-      })
-      await fault()
-      const back = performance.now()
-      const probe = ledger.write(random.pick(tenants), random.pick(source.contents), [
-        source.provider.multiaddr,
-      ])
-      await ledger.insist(probe)
-      note(`${what}: accepts again`, victim, backend, performance.now() - back)
-      stop.abort()
-      await load
-      await ledger.settle()
-      note(`${what}: all ended`, victim, backend, performance.now() - back)
-      await assertSettled(world, ledger, { explained })
-      for (const role of world.roles) {
-        assert.deepEqual(
-          role.ends.map(({ output }) => output.slice(-2000)),
-          [],
-          `${role.name} did not survive`,
-        )
-      }
-    }
+    const underLoad = (what: string, victim: string, strike: () => Promise<void>, explained: Reason[]) =>
+      load.with({ what, victim, strike, explained })
     const outages: [name: string, test: () => Promise<void>][] = []
     const outage = (...parts: (typeof outages)[number]) => outages.push(parts)
 
@@ -141,11 +98,11 @@ for (const backend of backends) {
           'Kubo',
           async () => {
             const pinned = await until('many files are pinned', () => {
-              const accepted = ledger.requests.filter(({ fileId, removed }) => fileId && !removed)
+              const accepted = load.ledger.requests.filter(({ fileId, removed }) => fileId && !removed)
               return accepted.length > 40 && accepted.slice(0, 40)
             })
             await world.kubo?.pause()
-            await Promise.all(pinned.map((request) => ledger.remove(request)))
+            await Promise.all(pinned.map((request) => load.ledger.remove(request)))
             await delay(6000)
             world.kubo?.resume()
           },

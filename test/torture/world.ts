@@ -25,7 +25,7 @@ const chosen = process.env.BERTH_TORTURE_BACKEND
 /** The backends of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
 export const backends = possible.filter((backend) => !chosen || backend === chosen)
 
-type Database = Pick<Server, 'url' | 'stop'>
+export type Database = Pick<Server, 'url' | 'stop'>
 
 export class World extends Subject {
   readonly backend: Backend
@@ -81,10 +81,17 @@ export class World extends Subject {
   /**
    * Starts the servers, one web and as many workers, and `agent-proxy` for agents.
    * @param options.ownPostgres for a test that kills PostgreSQL; all others share the run's server.
+   * @param options.database that the test has started instead; the world stops it.
    */
   static async start(
     backend: Backend,
-    options: { workers?: number; agentProxy?: boolean; ownPostgres?: boolean; env?: NodeJS.ProcessEnv } = {},
+    options: {
+      workers?: number
+      agentProxy?: boolean
+      ownPostgres?: boolean
+      database?: Database
+      env?: NodeJS.ProcessEnv
+    } = {},
   ): Promise<World> {
     const [dataDir, port, metricsPort, postgres, redis, kubo] = await Promise.all([
       mkdtemp(join(tmpdir(), 'berth-torture-')),
@@ -99,7 +106,7 @@ export class World extends Subject {
       dataDir,
       port,
       metricsPort,
-      database: postgres ?? (await startDatabase()),
+      database: options.database ?? postgres ?? (await startDatabase()),
       postgres,
       redis,
       kubo,

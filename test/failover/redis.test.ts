@@ -1,0 +1,139 @@
+/** The primary of a Redis or Valkey fails while the queue is in use, and Sentinels promote its replica. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { agentAuthority } from '../../src/agent-proxy/tls/authority.ts'
+import { inspectRedis } from '../../src/operations/redis.ts'
+import { freePort, type Running, run, until } from '../support/processes.ts'
+import { type Sentinels, startSentinels } from '../support/sentinel.ts'
+import { isOnPath, type Server, startRedis, withoutRedis } from '../support/servers.ts'
+import { type Source, startSource } from '../torture/content.ts'
+import type { Reason } from '../torture/invariants.ts'
+import { Load } from '../torture/load.ts'
+import { Random, replay } from '../torture/seed.ts'
+import { tortureTest } from '../torture/suite.ts'
+import { printSummary } from '../torture/summary.ts'
+import { World } from '../torture/world.ts'
+
+const CONTENTS = 60
+const REDIS_AWAY: Reason[] = ['lease expired', 'job lost by the queue']
+
+const valkey = process.env.BERTH_TEST_VALKEY ?? (isOnPath('valkey-server') ? 'valkey-server' : undefined)
+const programs: [name: string, program: string, skip: string | false][] = [
+  ['Redis', 'redis-server', withoutRedis],
+  ['Valkey', valkey ?? '', valkey ? false : 'valkey-server is not installed, and BERTH_TEST_VALKEY not set'],
+]
+
+for (const [name, program, skip] of programs) {
+  describe(`${name} behind Sentinels (${replay})`, { skip }, () => {
+    const random = new Random(`failover ${name}`)
+    let servers: Sentinels
+    let world: World
+    let source: Source
+    let load: Load
+    before(async () => {
+      servers = await startSentinels(program)
+      world = await World.start('postgres', { env: { REDIS_URL: servers.url } })
+      source = await startSource(random, CONTENTS)
+      source.provider.pace(3)
+      load = new Load(world, source, random, [await world.createTenant('one')])
+    })
+    after(async () => {
+      await source?.provider.stop()
+      await world?.stop()
+      await servers?.stop()
+      printSummary()
+    })
+
+    const promoted = async (other: 'primary' | 'replica') => {
+      const { port } = new URL(servers[other].url)
+      await until(`the ${other} is promoted`, async () => (await servers.portOfPrimary()) === Number(port))
+    }
+
+    tortureTest(
+      `a SIGKILL of the primary of ${name} loses nothing`,
+      () => world.output(),
+      () =>
+        load.with({
+          what: 'SIGKILL',
+          victim: name,
+          explained: REDIS_AWAY,
+          async strike() {
+            await servers.primary.kill()
+            await promoted('replica')
+          },
+        }),
+    )
+
+    // No connection breaks here: only the missing answers show that the server is gone.
+    tortureTest(
+      `a primary of ${name} that is cut off loses nothing`,
+      () => world.output(),
+      async () => {
+        await servers.primary.restart()
+        await servers.replicated()
+        await load.with({
+          what: 'cut off',
+          victim: name,
+          explained: REDIS_AWAY,
+          async strike() {
+            servers.replica.pause()
+            await promoted('primary')
+          },
+        })
+        servers.replica.resume()
+      },
+    )
+  })
+}
+
+describe('Redis and Sentinel with TLS', { skip: withoutRedis }, () => {
+  let dir: string
+  let server: Server
+  let sentinel: Running
+  let port: number
+  before(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'berth-redis-tls-'))
+    const authority = agentAuthority('the key of an authority, only for this test', 'redis')
+    const { key, cert } = authority.leafFor('localhost')
+    const files = { 'tls-key-file': key, 'tls-cert-file': cert, 'tls-ca-cert-file': authority.certificatePem }
+    for (const [name, content] of Object.entries(files)) await writeFile(join(dir, name), content)
+    const tls = {
+      ...Object.fromEntries(Object.keys(files).map((name) => [name, join(dir, name)])),
+      'tls-auth-clients': 'no',
+      'tls-replication': 'yes',
+    }
+    setDefaultCACertificates([...getCACertificates(), authority.certificatePem])
+    const ofServer = await freePort()
+    port = await freePort()
+    server = await startRedis(dir, { ...tls, 'tls-port': `${ofServer}` })
+    const path = join(dir, 'sentinel.conf')
+    const settings = {
+      ...tls,
+      port: '0',
+      'tls-port': `${port}`,
+      dir,
+      'sentinel resolve-hostnames': 'yes',
+      'sentinel announce-hostnames': 'yes',
+      'sentinel monitor': `main localhost ${ofServer} 1`,
+    }
+    const lines = Object.entries(settings).map(([name, value]) => `${name} ${value}\n`)
+    await writeFile(path, lines.join(''))
+    sentinel = run('redis-server', [path, '--sentinel'])
+  })
+  after(async () => {
+    await sentinel?.end('SIGKILL')
+    await server?.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
+
+  it('rediss+sentinel reaches the Sentinels and the primary through TLS', async () => {
+    const url = `rediss+sentinel://localhost:${port}/main`
+    await until('the Sentinel answers', () => inspectRedis(url))
+    await assert.rejects(inspectRedis(url.replace('localhost', '127.0.0.1')), /unreachable/)
+    await assert.rejects(inspectRedis(url.replace('rediss', 'redis')), /unreachable/)
+  })
+})
