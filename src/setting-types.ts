@@ -1,11 +1,13 @@
 /** Types of setting values: the accepted format, and the parsed value. */
+import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
-import { parse } from 'yaml'
 import { z } from 'zod'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
 import { parseRedisAddress, REDIS_ADDRESS } from './lib/redis-address.ts'
 import './lib/zod-messages.ts'
+
+const require = createRequire(import.meta.url)
 
 export const text = z.string().trim()
 export const flag = z
@@ -56,6 +58,8 @@ export const group = <S extends z.ZodRawShape>(description: string, shape: S) =>
 export const yaml = <S extends z.ZodType>(schema: S) =>
   text
     .transform((value, context) => {
+      // Loaded on first use, because most processes read no such setting.
+      const { parse } = require('yaml') as typeof import('yaml')
       try {
         return parse(value) ?? {}
       } catch {

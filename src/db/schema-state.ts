@@ -1,9 +1,11 @@
 /** Compares the schema of the database with this version of Berth. */
-import { gt } from 'semver'
+import { createRequire } from 'node:module'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../errors.ts'
 import { type Migration, migrationNames, readMigrations } from './migrations.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
+
+const require = createRequire(import.meta.url)
 
 /**
  * `older` lacks migrations of this version. `newer` has others that leave everything this version uses; `unusable` has
@@ -99,4 +101,9 @@ async function readApplied(db: Queryable): Promise<Applied[]> {
   return rows
 }
 
-const isBeyond = ({ needs }: Applied): boolean => needs !== null && gt(needs, packageJson.version)
+function isBeyond({ needs }: Applied): boolean {
+  if (needs === null) return false
+  // Loaded on first use: no migration that every version knows needs another version.
+  const { gt } = require('semver') as typeof import('semver')
+  return gt(needs, packageJson.version)
+}

@@ -4,7 +4,6 @@ import { chownSync, existsSync, readdirSync } from 'node:fs'
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { Redis } from 'ioredis'
 import pg from 'pg'
 import { freePort, type Running, run, until } from './processes.ts'
 
@@ -62,6 +61,7 @@ export async function startRedis(
   return startServer(url, dir, {
     launch: () => run(program, args.map(String)),
     async ready() {
+      const { Redis } = await import('ioredis')
       const redis = new Redis(url, {
         lazyConnect: true,
         retryStrategy: () => null,
