@@ -1,8 +1,8 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { AgentdError, isErrno } from './agentd-errors.ts'
 import { memoryKills, outOfMemory } from './memory.ts'
@@ -23,6 +23,8 @@ const KILL_MS = 2000
 export interface CommandOptions {
   cwd: string
   env: Readonly<Record<string, string>>
+  /** Its stdin; without it, there is none. */
+  input?: string | undefined
   timeoutMs: number
   /** Maximum bytes of both streams together that are forwarded; the rest is read and dropped. */
   outputBytes: number
@@ -33,7 +35,7 @@ export interface CommandOptions {
 }
 
 /**
- * Runs a shell command in its own process group, without input. When its shell has exited, kills the rest of the group.
+ * Runs a shell command in its own process group. When its shell has exited, kills the rest of the group.
  * On timeout and abort also kills everything that it started in other groups; otherwise `setsid` lets a command leave
  * something running on purpose.
  * @returns how it ended; `exitCode` is 128 + the signal's number if a signal ended it. If it failed and the kernel
@@ -76,6 +78,7 @@ export async function runCommand(
   clearTimeout(timer)
   options.signal.removeEventListener('abort', kill)
   sendSignal(-(child.pid as number), 'SIGKILL')
+  child.stdin?.destroy()
   child.stdout.destroy()
   child.stderr.destroy()
   await output.end()
@@ -92,15 +95,17 @@ async function drained(closed: Promise<void>, output: BoundedOutput): Promise<vo
   while (!(await Promise.race([all, late()])) && output.waiting !== undefined) await output.waiting
 }
 
-async function start(command: string, { cwd, env }: CommandOptions, mark: string) {
+async function start(command: string, { cwd, env, input }: CommandOptions, mark: string) {
   try {
     const child = spawn(SHELL, ['-c', command], {
       cwd,
       env: { ...env, [MARKER]: mark.slice(MARKER.length + 1) },
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    }) as ChildProcessByStdio<Writable | null, Readable, Readable>
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject))
+    // It need not read its input.
+    child.stdin?.on('error', () => {}).end(input)
     return child
   } catch (error) {
     if (isErrno(error, 'E2BIG')) throw new AgentdError('bad_request', 'command: too long', { cause: error })

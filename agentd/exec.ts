@@ -86,16 +86,22 @@ function writable(res: ServerResponse): Promise<void> {
 }
 
 function check(request: ExecRequest): ExecRequest {
-  const { command, cwd, timeoutMs, outputBytes } = request ?? {}
+  const { command, cwd, input, timeoutMs, outputBytes } = request ?? {}
   if (typeof command !== 'string' || command.trim() === '' || command.includes('\0'))
     throw new AgentdError('bad_request', 'command: must be a non-empty text')
   if (cwd !== undefined && (typeof cwd !== 'string' || cwd.includes('\0')))
     throw new AgentdError('bad_request', 'cwd: must be a path')
+  if (input !== undefined && typeof input !== 'string')
+    throw new AgentdError('bad_request', 'input: must be a text')
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > MAX_TIMEOUT_MS)
     throw new AgentdError('bad_request', `timeoutMs: must be 1 to ${MAX_TIMEOUT_MS}`)
   if (!Number.isInteger(outputBytes) || outputBytes < 0 || outputBytes > MAX_OUTPUT_BYTES)
     throw new AgentdError('bad_request', `outputBytes: must be 0 to ${MAX_OUTPUT_BYTES}`)
-  return { command, timeoutMs, outputBytes, ...(cwd !== undefined && { cwd }) }
+  return {
+    ...{ command, timeoutMs, outputBytes },
+    ...(cwd !== undefined && { cwd }),
+    ...(input !== undefined && { input }),
+  }
 }
 
 /** The folder on this machine for the API's `cwd`; the agent's root by default. */

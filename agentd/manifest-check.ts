@@ -17,6 +17,7 @@ export interface Manifest {
   tasks?: ManifestTask[]
   scripts?: { build?: string; start?: string }
   routes?: { port: number; path: string; protected?: boolean }[]
+  mcp?: { tools?: ManifestTool[] }
   channels?: Partial<Record<'telegram' | 'slack' | 'discord' | 'whatsapp', ManifestChannel>>
   template?: ManifestTemplate
 }
@@ -51,6 +52,27 @@ export interface ManifestTask {
   delivery?: { mode: 'none' | 'announce' | 'webhook'; channel?: string; to?: string; bestEffort?: boolean }
   sessionTarget?: 'main' | 'isolated'
   wakeMode?: 'now' | 'next-heartbeat'
+}
+/** A tool for other agents. */
+export interface ManifestTool {
+  name: string
+  description: string
+  input?: ToolInput
+  command: string
+}
+interface ToolInput {
+  type: 'object'
+  properties?: Record<string, ToolArgument>
+  required?: string[]
+}
+// Not an interface, so that it is JSON for TypeScript.
+type ToolArgument = {
+  type: 'string' | 'number' | 'integer' | 'boolean' | 'array'
+  description?: string
+  enum?: (string | number)[]
+  minimum?: number
+  maximum?: number
+  items?: ToolArgument
 }
 /** Tokens are `env:NAME`. */
 export interface ManifestChannel {
@@ -88,7 +110,7 @@ export function checkManifest(text: string): { manifest: Manifest } | { errors: 
   }
   const errors = [...check(MANIFEST_SCHEMA, value, '')]
   // A schema cannot express this: of two entries with one name, one would silently be lost.
-  if (errors.length === 0) errors.push(...duplicates(value as Manifest))
+  if (errors.length === 0) errors.push(...duplicates(value as Manifest), ...undeclared(value as Manifest))
   if (errors.length === 0) return { manifest: value as Manifest }
   const more = errors.length - MAX_ERRORS
   return { errors: more > 0 ? [...errors.slice(0, MAX_ERRORS), `and ${more} more`] : errors }
@@ -103,7 +125,21 @@ function* duplicates(manifest: Manifest): Generator<string> {
   yield* repeated('skills', 'clawhub_slug', manifest.skills)
   yield* repeated('tasks', 'name', manifest.tasks)
   yield* repeated('routes', 'path', manifest.routes)
+  yield* repeated('mcp.tools', 'name', manifest.mcp?.tools)
 }
+
+/** Required arguments of tools that are not described, or named twice. */
+function* undeclared({ mcp }: Manifest): Generator<string> {
+  for (const [index, { input: { properties = {}, required = [] } = {} }] of (mcp?.tools ?? []).entries())
+    for (const [at, name] of required.entries()) {
+      const path = `mcp.tools[${index}].input.required[${at}]`
+      if (!Object.hasOwn(properties, name)) yield `${path}: is none of the properties`
+      else if (required.indexOf(name) < at) yield `${path}: is there twice`
+    }
+}
+
+/** The faults of a value, one line each, with the paths of its fields. */
+export const faultsOf = (schema: Schema, value: unknown): string[] => [...check(schema, value, '')]
 
 function* repeated<T>(list: string, field: string & keyof T, items: T[] = []): Generator<string> {
   const first = new Map<unknown, number>()
@@ -137,17 +173,28 @@ function* checkText(schema: Schema, value: string, path: string): Generator<stri
     yield `${path}: must have at most ${schema.maxLength} characters`
   else if (schema.pattern && !new RegExp(schema.pattern, 'u').test(value))
     yield `${path}: ${schema.patternErrorMessage}`
+  else if (schema.not?.enum.includes(value)) yield `${path} reserved`
 }
 
 function* checkNumber({ minimum, maximum, not }: Schema, value: number, path: string): Generator<string> {
-  if (minimum !== undefined && maximum !== undefined && (value < minimum || value > maximum))
-    yield `${path} out of range: must be ${minimum} to ${maximum}`
+  if (value < (minimum ?? value) || value > (maximum ?? value))
+    yield `${path} out of range: must be ${rangeOf(minimum, maximum)}`
   else if (not?.enum.includes(value)) yield `${path} reserved`
 }
 
-function* checkList({ items, maxItems }: Schema, value: unknown[], path: string): Generator<string> {
+function rangeOf(minimum?: number, maximum?: number): string {
+  if (minimum === undefined) return `at most ${maximum}`
+  return maximum === undefined ? `at least ${minimum}` : `${minimum} to ${maximum}`
+}
+
+function* checkList(
+  { items, minItems = 0, maxItems }: Schema,
+  value: unknown[],
+  path: string,
+): Generator<string> {
   // Reports only the length: an endless list does not deserve a message per item.
   if (maxItems !== undefined && value.length > maxItems) return yield `${path} exceeds maximum of ${maxItems}`
+  if (value.length < minItems) yield `${path}: must not be empty`
   for (const [index, item] of value.entries()) if (items) yield* check(items, item, `${path}[${index}]`)
 }
 
@@ -159,11 +206,19 @@ function* checkObject(schema: Schema, value: Json, path: string): Generator<stri
     if (wanted && 'const' in wanted) yield `${at(key)} must be ${JSON.stringify(wanted.const)}`
     else yield `${at(key)} is required`
   }
-  for (const [key, item] of Object.entries(value)) {
+  const { maxProperties, propertyNames = {}, additionalProperties: others } = schema
+  const entries = Object.entries(value)
+  if (maxProperties !== undefined && entries.length > maxProperties)
+    return yield `${path} exceeds maximum of ${maxProperties}`
+  for (const [key, item] of entries) {
     const known = schema.properties && Object.hasOwn(schema.properties, key) && schema.properties[key]
     if (known) yield* check(known, item, at(key))
-    else if (schema.additionalProperties === false && !key.startsWith('_'))
-      yield `${at(key)}: there is no such field`
+    else if (schema.patternProperties && key.startsWith('_')) continue
+    else if (others === false) yield `${at(key)}: there is no such field`
+    else if (others) {
+      yield* check(propertyNames, key, at(key))
+      yield* check(others, item, at(key))
+    }
   }
   if (schema.oneOf)
     yield* checkChoice(

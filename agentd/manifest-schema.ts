@@ -22,8 +22,12 @@ export interface Schema {
   required?: readonly string[]
   properties?: Readonly<Record<string, Schema>>
   patternProperties?: { '^_': true }
-  additionalProperties?: false
+  /** False for a closed object, or the schema of all other properties. */
+  additionalProperties?: false | Schema
+  propertyNames?: Schema
+  maxProperties?: number
   items?: Schema
+  minItems?: number
   maxItems?: number
   minLength?: number
   maxLength?: number
@@ -240,6 +244,49 @@ const route = object(
   { required: ['port', 'path'] },
 )
 
+const SCALARS = ['string', 'number', 'integer', 'boolean']
+const scalar = {
+  description: text(1000),
+  enum: { ...list(50, { type: ['string', 'number'], maxLength: 200, ...NO_NUL }), minItems: 1 },
+  minimum: { type: 'number' },
+  maximum: { type: 'number' },
+} satisfies Record<string, Schema>
+const ofType = (types: string[], more: Record<string, Schema>) =>
+  object({ type: { enum: types }, ...more }, { required: ['type'] })
+
+/** A tool that other agents may call by MCP: a script, and the arguments that it takes. */
+const tool = object(
+  {
+    name: {
+      type: 'string',
+      ...pattern('^[A-Za-z][A-Za-z0-9_-]{0,63}$', 'must be a name like find_book, of at most 64 characters'),
+      not: { enum: ['message'] },
+    },
+    description: filled(2000),
+    input: {
+      description: 'The arguments, in the part of JSON Schema that all clients understand.',
+      ...object(
+        {
+          type: { const: 'object' },
+          properties: {
+            type: 'object',
+            maxProperties: 20,
+            propertyNames: pattern('^[A-Za-z][A-Za-z0-9_]{0,63}$', 'must be a name like max_results'),
+            additionalProperties: ofType([...SCALARS, 'array'], {
+              ...scalar,
+              items: ofType(SCALARS, scalar),
+            }),
+          },
+          required: list(20, { type: 'string' }),
+        },
+        { required: ['type'] },
+      ),
+    },
+    command: { ...filled(10_000), description: 'A shell runs it, with the arguments as JSON on its stdin.' },
+  },
+  { required: ['name', 'description', 'command'] },
+)
+
 const token: Schema = {
   type: 'string',
   description: 'Never the token itself: a manifest is part of snapshots and of pushes.',
@@ -298,6 +345,7 @@ export const MANIFEST_SCHEMA: Schema = {
       tasks: list(20, task),
       scripts: object({ build: text(10_000), start: text(10_000) }),
       routes: list(10, route),
+      mcp: object({ tools: list(20, tool) }),
       channels: object({
         telegram: object({ botToken: token, ...admission }),
         slack: object({ botToken: token, appToken: token, ...admission }),

@@ -216,6 +216,8 @@ export interface ExecRequest {
   command: string
   /** Folder in the API's form: absolute, or below the root. */
   cwd?: string | undefined
+  /** The command's stdin; without it, there is none. */
+  input?: string | undefined
   timeoutMs: number
   /** Maximum bytes of stdout and stderr together that are kept; the rest is dropped and `truncated` set. */
   outputBytes: number

@@ -21,7 +21,7 @@ const table = [
 function written(page: string): string {
   const blocks = mcpSetUps(BERTH, true).map(({ text }) => `\`\`\`json\n${text}\n\`\`\``)
   return page
-    .replace(/```json\n[\s\S]*?```/g, () => blocks.shift() ?? '')
+    .replace(/```json\n[\s\S]*?```/g, (block) => blocks.shift() ?? block)
     .replace(
       /(<!-- made by `npm run docs:mcp` -->\n)[\s\S]*?(<!-- end -->)/,
       (_, begin, end) => `${begin}\n${table}\n\n${end}`,

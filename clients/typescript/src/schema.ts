@@ -3551,7 +3551,7 @@ export interface paths {
         put?: never;
         /**
          * Talk to an agent by MCP
-         * @description The Model Context Protocol (streamable HTTP) with one tool, `message`. On the agent’s own host: `/mcp`. 404 unless `mcp` is among the protocols of the agent.
+         * @description The Model Context Protocol (streamable HTTP) with the tool `message`, and those of the agent’s manifest. On the agent’s own host: `/mcp`. 404 unless `mcp` is among the protocols of the agent.
          *
          *     Scope: `org:agents:write`.
          *

@@ -3,7 +3,7 @@ import type { Route } from '../../http/route.ts'
 import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
 import { holdSocket, SINCE_UNKNOWN } from '../connections.ts'
 import { command, execAnswer } from './console-schema.ts'
-import { runCommand, streamCommand } from './exec.ts'
+import { commandLimits, runCommand, streamCommand } from './exec.ts'
 import { TerminalSocket } from './terminal.ts'
 import { terminalQuery } from './terminal-schema.ts'
 
@@ -35,8 +35,7 @@ export function consoleRoutes({ agentd, config, connections }: AgentServices): R
           agentd,
           agent,
           command: body,
-          timeoutMs: config.BERTH_AGENT_LIMITS.consoleSeconds * 1000,
-          outputBytes: config.BERTH_AGENT_LIMITS.consoleBytes,
+          ...commandLimits(config),
           signal,
         }
         if (req.accepts(['json', 'text/event-stream']) === 'text/event-stream') {

@@ -2,6 +2,7 @@
 import type { Response } from 'express'
 import type { z } from 'zod'
 import type { ExecRequest } from '../../../agentd/protocol.ts'
+import type { Config } from '../../config.ts'
 import { contractError, messages } from '../../errors.ts'
 import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import { within } from '../../lib/signals.ts'
@@ -23,6 +24,8 @@ export interface Execution {
   agentd: AgentdClient
   agent: Agent
   command: z.output<typeof command>
+  /** The command's stdin; without it, there is none. */
+  input?: string
   timeoutMs: number
   /** Maximum bytes of output to keep. */
   outputBytes: number
@@ -30,13 +33,19 @@ export interface Execution {
   signal: AbortSignal
 }
 
+/** The operator's limits of a command. */
+export const commandLimits = ({ BERTH_AGENT_LIMITS: { consoleSeconds, consoleBytes } }: Config) => ({
+  timeoutMs: consoleSeconds * 1000,
+  outputBytes: consoleBytes,
+})
+
 /** The response if agentd refuses the command or its folder; its message names the field. */
 const refused = (error: AgentdError) =>
   contractError(400, 'bad_request', messages.invalidCommand, error.message)
 const answers: Answers = { bad_request: refused, not_found: refused }
 
-function request({ command, timeoutMs, outputBytes, signal }: Execution): AgentdRequest {
-  const json: ExecRequest = { ...command, timeoutMs, outputBytes }
+function request({ command, input, timeoutMs, outputBytes, signal }: Execution): AgentdRequest {
+  const json: ExecRequest = { ...command, input, timeoutMs, outputBytes }
   return { method: 'POST', path: '/v1/exec', json, timeoutMs: timeoutMs + MARGIN_MS, signal }
 }
 

@@ -8,12 +8,16 @@ import { like, withExample } from '../../http/fields.ts'
 import type { Route } from '../../http/route.ts'
 import { send, webRequest } from '../../mcp/mcp-route.ts'
 import { type AgentServices, agentRoutesOf } from '../agent-route.ts'
+import { commandLimits } from '../console/exec.ts'
 import { Conversations } from '../conversations/conversations.ts'
+import type { Served } from './protocol.ts'
+import { declaredTools, runTool } from './tools.ts'
 
 const agentRoute = agentRoutesOf('Protocols')
 const response = z.looseObject({ jsonrpc: like('2.0') })
 
-export function agentMcpRoutes({ agentd, log, parts }: AgentServices): Route[] {
+export function agentMcpRoutes(services: AgentServices): Route[] {
+  const { agentd, bounds, config, log, parts, prisma } = services
   const conversations = new Conversations(agentd)
   let loading: Promise<McpHttpHandler> | undefined
   const load = async () => {
@@ -28,8 +32,8 @@ export function agentMcpRoutes({ agentd, log, parts }: AgentServices): Route[] {
       id: 'talkByMcp',
       summary: 'Talk to an agent by MCP',
       description:
-        'The Model Context Protocol (streamable HTTP) with one tool, `message`. On the agent’s own host: `/mcp`. 404 ' +
-        'unless `mcp` is among the protocols of the agent.',
+        'The Model Context Protocol (streamable HTTP) with the tool `message`, and those of the agent’s manifest. On ' +
+        'the agent’s own host: `/mcp`. 404 unless `mcp` is among the protocols of the agent.',
       scope: 'org:agents:write',
       callers: ['gateway', 'platform'],
       bound: 'agentRequests',
@@ -57,8 +61,16 @@ export function agentMcpRoutes({ agentd, log, parts }: AgentServices): Route[] {
         else entry?.written()
         loading ??= load()
         const protocol = await loading
-        const extra = { agent, conversations }
-        const authInfo = { token: '', clientId: principal.keyId, scopes: principal.scopes, extra }
+        const execution = { agentd, agent, ...commandLimits(config) }
+        const extra: Served = {
+          agent,
+          conversations,
+          tools: () => declaredTools(prisma, agent),
+          run: (tool, args, signal) =>
+            bounds.run('commands', principal, () => runTool({ ...execution, signal }, tool, args)),
+        }
+        const { keyId: clientId, scopes } = principal
+        const authInfo = { token: '', clientId, scopes, extra: { ...extra } }
         await send(await protocol.fetch(webRequest(req, signal), { parsedBody: body, authInfo }), res)
         return undefined
       },

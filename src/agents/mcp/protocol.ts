@@ -1,9 +1,10 @@
 /**
- * The Model Context Protocol of an agent: one tool, with which models and other agents talk to it. This module is loaded
- * with the first request.
+ * The Model Context Protocol of an agent: a tool with which models and other agents talk to it, and those that its
+ * manifest declares. This module is loaded with the first request.
  */
 import { randomUUID } from 'node:crypto'
 import {
+  type CallToolResult,
   createMcpHandler,
   type McpHttpHandler,
   ProtocolError,
@@ -11,6 +12,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { z } from 'zod'
+import type { ManifestTool } from '../../../agentd/manifest-check.ts'
 import { ApiError } from '../../errors.ts'
 import { toApiError } from '../../http/error-handler.ts'
 import { describeIssue } from '../../http/shapes.ts'
@@ -19,6 +21,7 @@ import { reporter } from '../../mcp/protocol.ts'
 import type { Agent } from '../agent.ts'
 import { MAX_MESSAGE_BYTES, newMessage } from '../conversations/conversation-schema.ts'
 import type { Conversations } from '../conversations/conversations.ts'
+import { faultOf, shownTool } from './tools.ts'
 
 const INVALID_PARAMS = -32602
 /** Characters of an unfinished reply that a report shows. */
@@ -52,6 +55,9 @@ const input = newMessage.extend({ conversationId: z.guid('must be a UUID').optio
 export interface Served {
   agent: Agent
   conversations: Conversations
+  /** The tools that its manifest declares. */
+  tools(): Promise<ManifestTool[]>
+  run(tool: ManifestTool, args: object, signal: AbortSignal): Promise<{ text: string; isError: boolean }>
 }
 
 /** Serves the stateless revision of 2026 and, one request at a time, the revisions of 2025. */
@@ -69,35 +75,69 @@ function serverFor(served: Served, log: Logger): Server {
     description: description ? `${about} ${name} says of itself: ${description}` : about,
   }
   const server = new Server({ name, version: '1' }, { capabilities: { tools: {} } })
-  server.setRequestHandler('tools/list', () => ({ tools: [tool] }))
-  server.setRequestHandler('tools/call', async ({ params }, context) => {
-    if (params.name !== TOOL.name) throw new ProtocolError(INVALID_PARAMS, `There is no tool ${params.name}`)
-    const parsed = input.safeParse(params.arguments ?? {})
-    if (!parsed.success) return failed(describeIssue(parsed.error))
-    const { text, conversationId = randomUUID() } = parsed.data
-    const { report, end } = reporter(context)
-    try {
-      const reply = await talk(served, { text, conversationId, report, signal: context.mcpReq.signal })
-      return { content: [{ type: 'text', text: reply }], structuredContent: { conversationId, reply } }
-    } catch (error) {
-      const answer = toApiError(error)
-      if (answer.code === 'internal') log.error({ err: error }, answer.message)
-      return failed(`${answer.message} (conversation ${conversationId})`)
-    } finally {
-      end()
-    }
+  server.setRequestHandler('tools/list', async () => ({
+    tools: [tool, ...(await served.tools()).map(shownTool)],
+  }))
+  server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }, context) => {
+    if (name === TOOL.name) return callMessage(served, args, context, log)
+    const declared = (await served.tools()).find((tool) => tool.name === name)
+    if (!declared) throw new ProtocolError(INVALID_PARAMS, `There is no tool ${name}`)
+    const fault = faultOf(declared, args)
+    if (fault) return failed(fault)
+    return reported(context, log, async ({ signal }) => {
+      const { text, isError } = await served.run(declared, args, signal)
+      return { content: [{ type: 'text', text }], isError }
+    })
   })
   return server
 }
 
-const failed = (text: string) => ({ content: [{ type: 'text' as const, text }], isError: true })
+async function callMessage(
+  served: Served,
+  args: object,
+  context: ServerContext,
+  log: Logger,
+): Promise<CallToolResult> {
+  const parsed = input.safeParse(args)
+  if (!parsed.success) return failed(describeIssue(parsed.error))
+  const { text, conversationId = randomUUID() } = parsed.data
+  const work = async (call: Reported): Promise<CallToolResult> => {
+    const reply = await talk(served, { text, conversationId, ...call })
+    return { content: [{ type: 'text', text: reply }], structuredContent: { conversationId, reply } }
+  }
+  return reported(context, log, work, ` (conversation ${conversationId})`)
+}
 
-interface Talk {
+interface Reported {
+  report(message: string): void
+  /** Fires if the client has gone, or has cancelled the call. */
+  signal: ServerContext['mcpReq']['signal']
+}
+
+/** Does the work of a call, and tells the client how it goes. @param where is added to an error's message. */
+async function reported(
+  context: ServerContext,
+  log: Logger,
+  work: (call: Reported) => Promise<CallToolResult>,
+  where = '',
+): Promise<CallToolResult> {
+  const { report, end } = reporter(context)
+  try {
+    return await work({ report, signal: context.mcpReq.signal })
+  } catch (error) {
+    const answer = toApiError(error)
+    if (answer.code === 'internal') log.error({ err: error }, answer.message)
+    return failed(`${answer.message}${where}`)
+  } finally {
+    end()
+  }
+}
+
+const failed = (text: string): CallToolResult => ({ content: [{ type: 'text', text }], isError: true })
+
+interface Talk extends Reported {
   text: string
   conversationId: string
-  report(message: string): void
-  /** Stops the reply: the client has gone, or has cancelled the call. */
-  signal: ServerContext['mcpReq']['signal']
 }
 
 async function talk(

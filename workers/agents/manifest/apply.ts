@@ -102,6 +102,8 @@ const PARTS: { [P in Part]?: (applying: Applying, value: NonNullable<Manifest[P]
     secrets: findMissing,
     skills: attachListed,
     routes: applyRoutes,
+    // Applied by being known: `agents/mcp/tools.ts` reads what was applied.
+    mcp: async () => ({}),
     channels: applyChannels,
     tasks: applyTasks,
     // The model comes last, because the gateway may restart for it.
