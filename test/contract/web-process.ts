@@ -1,4 +1,5 @@
 /** A test's own web process next to those of a Berth, with the same database and data. */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { postgresUrl } from '../../src/standalone/postgres.ts'
 import { freeMetricsPorts, freePort, type Running, run, until } from '../support/processes.ts'
@@ -10,6 +11,11 @@ export interface WebProcess {
   url: string
   running: Running
 }
+
+/** Settings with which it reaches the agents of `npm start`. */
+export const proxyOf = ({ BERTH_DATA_DIR: dir, BERTH_AGENT_PROXY_SOCKET: socket }: NodeJS.ProcessEnv) => ({
+  BERTH_AGENT_PROXY_SOCKET: socket ?? join(dir ?? '', 'agent-proxy.sock'),
+})
 
 /** Starts it, and waits until it responds. The caller must end it. */
 export async function startWebProcess(

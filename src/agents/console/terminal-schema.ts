@@ -3,11 +3,12 @@ import { z } from 'zod'
 import { storable } from '../agentd-status.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const cells = z.coerce.number().int().min(1).max(1000)
+/** The width or height of a terminal. */
+const cells = <N extends z.ZodNumber | z.ZodCoercedNumber>(number: N) => number.int().min(1).max(1000)
 
 export const terminalQuery = z.object({
-  columns: cells.default(80).describe('The width of the terminal.'),
-  rows: cells.default(24).describe('The height of the terminal.'),
+  columns: cells(z.coerce.number()).default(80).describe('The width of the terminal.'),
+  rows: cells(z.coerce.number()).default(24).describe('The height of the terminal.'),
   terminal: z
     .string()
     .regex(UUID, 'must be the id of a terminal')
@@ -27,8 +28,8 @@ export type TerminalQuery = z.output<typeof terminalQuery>
 /** A client's text message. */
 export const terminalResize = z.object({
   type: z.literal('resize'),
-  columns: z.number().int().min(1).max(1000),
-  rows: z.number().int().min(1).max(1000),
+  columns: cells(z.number()),
+  rows: cells(z.number()),
 })
 
 /** The text messages of agentd, which Berth passes on to the client. */

@@ -1,13 +1,12 @@
 /** A2A with a real engine: tasks, their replies and updates, with the official client in both versions. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { type StreamResponse, type Task, TaskState } from '@a2a-js/sdk'
 import { a2aClient, say } from '../../support/a2a.ts'
 import { until } from '../../support/processes.ts'
 import { openContext } from '../context.ts'
-import { startWebProcess } from '../web-process.ts'
+import { proxyOf, startWebProcess } from '../web-process.ts'
 import { offerProtocols, sharedAgent, sharedStandIn } from './context.ts'
 
 /** The first turn of a gateway takes seconds, and much longer on a busy machine. */
@@ -46,11 +45,6 @@ async function followed(updates: AsyncIterable<StreamResponse>) {
   }
   return result
 }
-
-/** How a process besides those of `npm start` reaches its agents. */
-const proxyOf = ({ BERTH_DATA_DIR: dir, BERTH_AGENT_PROXY_SOCKET: socket }: NodeJS.ProcessEnv) => ({
-  BERTH_AGENT_PROXY_SOCKET: socket ?? join(dir ?? '', 'agent-proxy.sock'),
-})
 
 /** A task whose agent runs a command for five minutes. */
 async function longTask() {

@@ -6,6 +6,7 @@ import { until } from '../../support/processes.ts'
 import { TerminalClient } from '../../support/terminal.ts'
 import { openContext } from '../context.ts'
 import { openSession } from '../session-client.ts'
+import { proxyOf, startWebProcess } from '../web-process.ts'
 import { sharedStandIn } from './context.ts'
 
 const context = await openContext()
@@ -14,16 +15,16 @@ const workspace = await context.sharedWorkspace()
 const agent = await sharedStandIn(context)
 const path = `${agent.path}/console/terminal`
 
-function connect(query: Record<string, unknown>, headers: Record<string, string>): TerminalClient {
-  const terminal = new TerminalClient(url, `${path}?${new URLSearchParams(query as never)}`, { headers })
+function connect(query: Record<string, unknown>, headers: Record<string, string>, at = url): TerminalClient {
+  const terminal = new TerminalClient(at, `${path}?${new URLSearchParams(query as never)}`, { headers })
   after(() => terminal.raw.terminate())
   return terminal
 }
-const open = (query: Record<string, unknown> = {}, key: unknown = shared.key) =>
-  connect(query, { authorization: `Bearer ${key}` })
+const open = (query: Record<string, unknown> = {}, key: unknown = shared.key, at = url) =>
+  connect(query, { authorization: `Bearer ${key}` }, at)
 /** A terminal with a prompt. */
-async function shell(query: Record<string, unknown> = {}, key?: unknown) {
-  const terminal = open(query, key)
+async function shell(...how: Parameters<typeof open>) {
+  const terminal = open(...how)
   await terminal.message('ready')
   await terminal.sees(/[$#] $/)
   return terminal
@@ -132,6 +133,22 @@ describe('a terminal', () => {
     assert.equal((await third.message('ready')).from, 0)
     await third.sees(/before.*missed.*again/s)
     await leave(third)
+  })
+  it('a shell outlives a killed web process, and another one sends what was missed', async (test) => {
+    const web = await startWebProcess(context.env, proxyOf(context.env))
+    test.after(() => web.running.end('SIGKILL'))
+    const first = await shell({}, shared.key, web.url)
+    const { terminal, from } = await first.message('ready')
+    first.type('kept=be""fore; sleep 1; echo "$kept and af""ter"\r')
+    await first.sees('ter"\r\n')
+    await web.running.end('SIGKILL')
+    assert.equal((await first.closed).code, 1006)
+    const after = from + first.bytes
+    const second = open({ terminal, after })
+    assert.equal((await second.message('ready')).from, after)
+    await second.sees('before and after\r\n')
+    assert.doesNotMatch(second.shown, /sleep/)
+    await leave(second)
   })
   it('a client that connects again after the shell has ended still gets its exit code', async () => {
     const first = await shell()
