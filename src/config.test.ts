@@ -48,6 +48,13 @@ describe('configuration', () => {
     })
   }
 
+  it('configuration reports a database URL with several hosts', () => {
+    assert.throws(
+      () => loadConfig({ DATABASE_URL: 'postgres://berth@one,two/berth?target_session_attrs=read-write' }),
+      new ConfigError('DATABASE_URL: must name one host: a proxy that leads to the primary of several'),
+    )
+  })
+
   it('configuration names the part of a setting that is invalid', () => {
     assert.throws(
       () => loadConfig({ BERTH_PINS: 'stallSeconds=0', BERTH_IMAGES: 'pixels=5' }),

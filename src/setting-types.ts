@@ -87,6 +87,11 @@ export const previousNode = text.refine(
   (value) => value === 'embedded' || url('http', 'https').safeParse(value).success,
   'must be the RPC address of a Kubo, or embedded',
 )
+/** One PostgreSQL. Its driver would look up several names as one. */
+export const database = url('postgres', 'postgresql').refine(
+  (value) => !/^[^/]*\/\/[^/]*,/.test(value),
+  'must name one host: a proxy that leads to the primary of several',
+)
 /** One Redis, or the Sentinels of several. */
 export const redis = text.refine((value) => parseRedisAddress(value) !== undefined, REDIS_ADDRESS)
 /** An OpenID provider. Tokens over plain http could be forged, except on this machine. */

@@ -5,6 +5,7 @@ import { agentSettings } from './agent-settings.ts'
 import { parseKeep } from './lib/keep.ts'
 import {
   address,
+  database,
   flag,
   group,
   integer,
@@ -41,10 +42,8 @@ export const settings = z.object({
     .describe(
       'Space that stays free on each disk to which Berth itself writes. With less, it rejects new content (507), but continues to serve, delete and collect garbage. Not set: 5 % of the disk or 2 GiB, whichever is less.',
     ),
-  DATABASE_URL: url('postgres', 'postgresql')
-    .optional()
-    .describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
-  DATABASE_DIRECT_URL: url('postgres', 'postgresql')
+  DATABASE_URL: database.optional().describe('PostgreSQL 14 or newer. Not set: `npm start` runs its own.'),
+  DATABASE_DIRECT_URL: database
     .optional()
     .describe(
       'The same database without a pooler, if DATABASE_URL leads through [PgBouncer](failover.md#pgbouncer) in transaction mode: for locks, notifications, migrations and backups.',

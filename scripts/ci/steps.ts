@@ -85,7 +85,7 @@ export const IN_TURN: Record<Turn, Step[]> = {
     },
     {
       name: 'failover of postgresql, redis and valkey, and pgbouncer',
-      run: `${ONE} 'test/failover/*.test.ts'`,
+      run: `${ONE} --test-global-setup=test/torture/setup.ts 'test/failover/*.test.ts'`,
       needs: ['servers', 'pgbouncer', 'valkey'],
     },
     {

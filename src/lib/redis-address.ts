@@ -27,7 +27,7 @@ const SENTINEL_PORT = 26_379
 const OF_SENTINELS = /^(rediss?)\+sentinel:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^/?#]+)(?:\?([^#]*))?$/
 const HOST = /^(\[[\da-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i
 
-/** Parses an address; undefined if it is not one. */
+/** Parses an address; undefined for any other text. */
 export function parseRedisAddress(value: string): RedisAddress | undefined {
   const parts = OF_SENTINELS.exec(value)
   if (!parts) return isUrl(value) ? { url: value } : undefined

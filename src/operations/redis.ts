@@ -11,10 +11,10 @@ const SENTINEL_MS = 2000
 const SILENT_MS = 10_000
 
 /**
- * ioredis' options for REDIS_URL. With Sentinels, each connection asks them for the primary, so all that matters is
- * that a connection ends when its server is the primary no more: the machine is dead, or the server became a replica.
+ * ioredis' options for REDIS_URL. A new connection asks the Sentinels for the primary. So each connection must end once
+ * its server does not answer, or has become a replica.
  * @returns for a single server its `url`, which only the constructor understands.
- * @throws ConfigError if `address` is none.
+ * @throws ConfigError if `address` cannot be parsed.
  */
 export function redisOptions(address: string) {
   const parsed = parseRedisAddress(address)
@@ -53,8 +53,8 @@ const UNKNOWN_PRIMARY = /No such master with that name$/
 /**
  * Checks what a queue must be able to rely on.
  * @returns whether Redis writes an append-only file.
- * @throws ConfigError if Redis may evict keys, which would lose jobs at random, if it or Sentinel rejects the
- *   password, or if Sentinel does not know the primary; any other error if it does not respond within 5 s.
+ * @throws ConfigError if Redis may evict keys, which would lose jobs at random, if Redis or Sentinel rejects the
+ *   password, or if Sentinel does not know the primary. Any other error if Redis does not respond within 5 s.
  */
 export async function inspectRedis(url: string): Promise<{ appendOnly: boolean }> {
   const redis = open(url, {

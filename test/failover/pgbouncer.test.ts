@@ -13,7 +13,7 @@ import { tortureTest } from '../torture/suite.ts'
 import { printSummary } from '../torture/summary.ts'
 import { World } from '../torture/world.ts'
 
-const CONTENTS = 60
+const CONTENTS = 30
 /** Fewer than the processes would open without it. */
 const CONNECTIONS = 6
 

@@ -11,7 +11,7 @@ import { tortureTest } from '../torture/suite.ts'
 import { printSummary } from '../torture/summary.ts'
 import { World } from '../torture/world.ts'
 
-const CONTENTS = 60
+const CONTENTS = 30
 
 const portOf = ({ url }: Server) => Number(new URL(url).port)
 

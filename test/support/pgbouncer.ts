@@ -12,7 +12,7 @@ export const pgbouncer: string | undefined =
   process.env.BERTH_TEST_PGBOUNCER ?? (isOnPath('pgbouncer') ? 'pgbouncer' : undefined)
 
 export interface Bouncer {
-  /** Of the database `berth`. */
+  /** Leads to the database `berth`. */
   url: string
   /** SIGKILL; `restart` brings it back on the same port. */
   kill(): Promise<void>

@@ -19,8 +19,6 @@ export interface Sentinels {
   replica: Server
   /** The port of the server that most Sentinels consider the primary. */
   portOfPrimary(): Promise<number>
-  /** Waits until the other server is a replica that could be promoted. */
-  replicated(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -54,28 +52,22 @@ export async function startSentinels(program = 'redis-server'): Promise<Sentinel
       }),
     )
   const fieldOf = (fields: string[], name: string) => fields[fields.indexOf(name) + 1]
-  const replicated = async () => {
-    await until('all Sentinels see a replica that is in touch with the primary', async () => {
-      const answers = (await ask('SENTINEL', 'REPLICAS', NAME)) as string[][][]
-      return answers.every(
-        ([fields = [], ...others]) =>
-          others.length === 0 &&
-          fieldOf(fields, 'flags') === 'slave' &&
-          fieldOf(fields, 'master-link-status') === 'ok',
-      )
-    })
-  }
   await until('the Sentinels know each other', async () => {
     const answers = (await ask('SENTINEL', 'MASTER', NAME)) as string[][]
     return answers.every((fields) => fieldOf(fields, 'num-other-sentinels') === `${SENTINELS - 1}`)
   })
-  await replicated()
+  await until('all Sentinels see a replica that is in touch with the primary', async () => {
+    const answers = (await ask('SENTINEL', 'REPLICAS', NAME)) as string[][][]
+    return answers.every(
+      ([fields = []]) =>
+        fieldOf(fields, 'flags') === 'slave' && fieldOf(fields, 'master-link-status') === 'ok',
+    )
+  })
   const hosts = ports.map((own) => `127.0.0.1:${own}`).join(',')
   return {
     url: `redis+sentinel://:${PASSWORD}@${hosts}/${NAME}?sentinelPassword=${SENTINEL_PASSWORD}`,
     primary,
     replica,
-    replicated,
     async portOfPrimary() {
       const answers = (await ask('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as [string, string][]
       const [first, ...others] = answers.map(([, own]) => Number(own)).toSorted()

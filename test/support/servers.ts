@@ -93,7 +93,7 @@ function findPostgresBin(): string | undefined {
  * The distribution's PostgreSQL, with a database `berth`; as root it runs as user `postgres`.
  * @param within the parent of its data folder.
  * @param settings of the server itself, by name.
- * @param primary of which it becomes a streaming replica.
+ * @param primary whose streaming replica it becomes.
  */
 export async function startPostgres(
   within = tmpdir(),
