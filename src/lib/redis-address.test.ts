@@ -48,7 +48,7 @@ for (const wrong of [
   'redis+sentinel://one/main?db=first',
   'redis+sentinel://:%@one/main',
 ]) {
-  it(`${wrong} is no address of a Redis`, () => {
+  it(`${wrong} is refused as the address of a Redis`, () => {
     assert.equal(parseRedisAddress(wrong), undefined)
   })
 }

@@ -71,7 +71,7 @@ describe(`PostgreSQL with a replica (${replay})`, { skip }, () => {
           await primary.kill()
           // Too early: until it is promoted, the replica refuses to write.
           proxy.lead(portOf(replica))
-          await until('requests reach the replica', async () => (await fetch(`${world.url}/readyz`)).ok)
+          await until('web reads from the replica', async () => (await fetch(`${world.url}/readyz`)).ok)
           await execute(replica, 'SELECT pg_promote()')
         },
       }),
