@@ -7,6 +7,8 @@ import { WALLS, type Wall } from '../../src/sandboxes/walls.ts'
 import { insertAgent } from '../../test/contract/agents/rows.ts'
 import { manifest, files as templateFiles } from '../../test/contract/agents/templates.ts'
 import { inlineCid, REPOSITORIES } from '../../test/contract/context.ts'
+import { useStandIn as takeStandIn } from '../../test/contract/openclaw/context.ts'
+import { STAND_IN } from '../../test/integration/agents/stand-in.ts'
 import { insertAgentRow } from '../../test/support/agent-row.ts'
 import { ensureEngines } from '../../test/support/engines.ts'
 import { commitTo } from '../../test/support/git-repositories.ts'
@@ -21,6 +23,7 @@ const MANY = 300
 const context = await openDashboard()
 const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage } = context
 await ensureEngines()
+await takeStandIn(context, own, { version: STAND_IN.slow, name: 'Sketch' })
 
 const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row, insist } = actionsOn(page)
 /** A task, not one of the runs listed in it. */

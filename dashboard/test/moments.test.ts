@@ -2,12 +2,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { useStandIn as takeStandIn } from '../../test/contract/openclaw/context.ts'
+import { STAND_IN } from '../../test/integration/agents/stand-in.ts'
 import { insertAgentRow } from '../../test/support/agent-row.ts'
 import { ensureEngines } from '../../test/support/engines.ts'
 import { actionsOn, HOSTILE, openDashboard, withoutModel } from './support.ts'
 
-const { url, own, page, complaints, sql, look, signIn } = await openDashboard()
+const context = await openDashboard()
+const { url, own, page, complaints, sql, look, signIn } = context
 await ensureEngines()
+await takeStandIn(context, own, { version: STAND_IN.slow, name: 'Keyed' })
 const { button, ranNothing, row } = actionsOn(page)
 
 describe('an agent at its start', () => {

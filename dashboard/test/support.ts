@@ -27,7 +27,10 @@ const SIZES = [
 
 interface Axe {
   axe: {
-    run(options: { runOnly?: string[] }): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
+    run(options: {
+      runOnly?: string[]
+      resultTypes: string[]
+    }): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>
   }
 }
 
@@ -131,7 +134,10 @@ export async function openDashboard({
         await page.emulateMedia({ colorScheme })
         const found = await page.evaluate(async (rules) => {
           const { axe } = globalThis as unknown as Axe
-          const { violations } = await axe.run(rules ? { runOnly: rules } : {})
+          const { violations } = await axe.run({
+            ...(rules && { runOnly: rules }),
+            resultTypes: ['violations'],
+          })
           return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
         }, RULES[colorScheme])
         assert.deepEqual(found, [], `${name}, ${colorScheme}, ${size.width} px`)

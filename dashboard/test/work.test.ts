@@ -1,11 +1,13 @@
-/** An agent's console, files and snapshots, in a real browser and with the real engine. */
+/** An agent's console, files and snapshots, in a real browser. They need no engine. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { newAgent } from '../../test/contract/openclaw/context.ts'
+import { newAgent, useStandIn as takeStandIn } from '../../test/contract/openclaw/context.ts'
 import { until } from '../../test/support/processes.ts'
 import { HOST_MS, HOSTILE, openDashboard } from './support.ts'
 
-const { url, own, page, complaints, signIn, look } = await openDashboard()
+const context = await openDashboard()
+const { url, own, page, complaints, signIn, look } = context
+await takeStandIn(context, own)
 const agent = await newAgent(own.api, { name: 'Worker' })
 const at = `${url}/dashboard/agents/${agent.agentId}`
 await signIn()
