@@ -1,10 +1,11 @@
 /**
  * Finds regular expressions that take more than linear time on some text, because callers choose most of the texts that
  * Berth matches. It reads each literal in the product's code, and fails if recheck finds an attack. npx provides the
- * packages.
+ * packages. The cache folder keeps safe expressions, so that a run checks only the others.
  */
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
+import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** Time for one expression; recheck gives no verdict on one that takes longer. */
@@ -19,6 +20,7 @@ interface Verdict {
   complexity?: { summary: string }
 }
 interface Packages {
+  'recheck/package.json': { version: string }
   recheck: { checkSync(source: string, flags: string, options: { timeout: number }): Verdict }
   acorn: { parse(code: string, options: object): object }
   'acorn-walk': { full(tree: object, visit: (node: Literal) => void): void }
@@ -30,6 +32,8 @@ const load = <Name extends keyof Packages>(name: Name): Packages[Name] => requir
 const { checkSync } = load('recheck')
 const { parse } = load('acorn')
 const { full } = load('acorn-walk')
+
+const SAFE: Verdict = { status: 'safe' }
 
 /** Where each expression occurs. */
 const places = new Map<string, string[]>()
@@ -43,13 +47,29 @@ for (const file of globSync('{src,workers,agentd,clients}/**/*.ts')) {
   })
 }
 
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
+const kept = join(cache, `regexes-${load('recheck/package.json').version}.json`)
+const known = new Set<string>(readKept())
+const safe: string[] = []
 let found = 0
 for (const [key, at] of places) {
   const [pattern, flags] = JSON.parse(key)
-  const { status, complexity } = checkSync(pattern, flags, { timeout: TIMEOUT_MS })
-  if (status !== 'vulnerable') continue
+  const verdict = known.has(key) ? SAFE : checkSync(pattern, flags, { timeout: TIMEOUT_MS })
+  if (verdict.status === 'safe') safe.push(key)
+  if (verdict.status !== 'vulnerable') continue
   found++
-  console.error(`${at.join(', ')}: /${pattern}/${flags} takes time of ${complexity?.summary}`)
+  console.error(`${at.join(', ')}: /${pattern}/${flags} takes time of ${verdict.complexity?.summary}`)
 }
+mkdirSync(cache, { recursive: true })
+writeFileSync(kept, JSON.stringify(safe))
 console.log(`${places.size} regular expressions, ${found} of more than linear time`)
 process.exitCode = found === 0 ? 0 : 1
+
+/** The expressions that this version of recheck found safe in the last run on this machine. */
+function readKept(): string[] {
+  try {
+    return JSON.parse(readFileSync(kept, 'utf8'))
+  } catch {
+    return []
+  }
+}
