@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { z } from 'zod'
+import { readBucket } from './lib/bucket-name.ts'
 import { parseTrustedProxies } from './lib/net/trusted-proxies.ts'
 import { parseRedisAddress, REDIS_ADDRESS } from './lib/redis-address.ts'
 import './lib/zod-messages.ts'
@@ -82,10 +83,15 @@ export const url = (...protocols: string[]) =>
   text.refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol.slice(0, -1)), {
     message: `must be a URL with ${protocols.join(':// or ')}://`,
   })
-/** The IPFS node that Berth used before: a Kubo, or `embedded`. */
+/** A bucket of S3, and the prefix of the names in it. */
+export const bucket = text.refine(
+  (target) => readBucket(target) !== undefined,
+  'must be like s3://bucket/prefix',
+)
+/** The IPFS node that Berth used before: a Kubo, or the embedded one in a folder or a bucket. */
 export const previousNode = text.refine(
-  (value) => value === 'embedded' || url('http', 'https').safeParse(value).success,
-  'must be the RPC address of a Kubo, or embedded',
+  (value) => value === 'embedded' || [url('http', 'https'), bucket].some((type) => type.safeParse(value).success),
+  'must be the RPC address of a Kubo, embedded, or s3://bucket/prefix',
 )
 /** One PostgreSQL. Its driver would look up several names as one. */
 export const database = url('postgres', 'postgresql').refine(

@@ -5,6 +5,7 @@ import { agentSettings } from './agent-settings.ts'
 import { parseKeep } from './lib/keep.ts'
 import {
   address,
+  bucket,
   database,
   flag,
   group,
@@ -79,9 +80,17 @@ export const settings = z.object({
   IPFS_API_URL_PREVIOUS: previousNode
     .optional()
     .describe(
-      "During a move without downtime: the public network's previous Kubo, or `embedded` for the embedded node. Both nodes get all new content, and the previous one is read. Unset it once `berth storage verify` finds everything in the new one.",
+      "During a move without downtime: the public network's previous Kubo, `embedded` for the embedded node with its blocks under BERTH_DATA_DIR, or `s3://bucket/prefix` for one with its blocks there. Both nodes get all new content, and the previous one is read. Unset it once `berth storage verify` finds everything in the new one.",
     ),
   IPFS_PRIVATE_API_URL_PREVIOUS: previousNode.optional().describe('The same for the private network.'),
+  BERTH_BLOCKS_S3_URL: bucket
+    .optional()
+    .describe(
+      'Bucket for the blocks of the embedded IPFS nodes, `s3://bucket/prefix`, instead of a folder: several machines can share it, with AWS_ENDPOINT_URL_S3, AWS_REGION and keys as for backups. Must be the same for all processes, and no other Berth may use the prefix. Not set: under BERTH_DATA_DIR.',
+    ),
+  BERTH_BLOCKS_CACHE_MB: integer(1, 1_048_576)
+    .default(64)
+    .describe('Memory of a process for recently read blocks from BERTH_BLOCKS_S3_URL, for each network.'),
   BERTH_OWN_KUBO: list
     .pipe(z.array(z.enum(['public', 'private'], 'must be public, private or both')))
     .default([])
@@ -318,7 +327,7 @@ export const settings = z.object({
   BERTH_S3_PATH_STYLE: flag
     .default(false)
     .describe(
-      "Whether the backup bucket is named in the URL's path instead of its host name: for your own S3 server without a host name per bucket.",
+      "Whether buckets are named in the URL's path instead of its host name: for your own S3 server without a host name per bucket.",
     ),
   AGENT_PROXY_KEY: text
     .min(32)

@@ -1,9 +1,8 @@
 /** Opens a place for backups by its name. */
 import { resolve } from 'node:path'
+import { readBucket } from '../lib/bucket-name.ts'
 import { trimSlashes } from '../lib/slashes.ts'
 import { BackupError, type BackupStore } from './store.ts'
-
-const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/
 
 /**
  * Returns `s3://bucket/prefix` unchanged, and anything else as the absolute path of a folder. @throws BackupError if
@@ -11,7 +10,7 @@ const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/
  */
 export function resolveTarget(target: string): string {
   if (!target.startsWith('s3://')) return resolve(target)
-  if (!S3.test(target)) throw new BackupError(`${target} names no bucket: use s3://bucket/prefix`)
+  if (!readBucket(target)) throw new BackupError(`${target} names no bucket: use s3://bucket/prefix`)
   return trimSlashes(target)
 }
 
@@ -22,8 +21,8 @@ export function resolveTarget(target: string): string {
  */
 export async function openStore(target: string, { pathStyle }: { pathStyle: boolean }): Promise<BackupStore> {
   const where = resolveTarget(target)
-  const [, bucket, prefix] = S3.exec(where) ?? []
-  if (bucket === undefined) return new (await import('./folder-store.ts')).FolderStore(where)
+  const bucket = readBucket(where)
+  if (!bucket) return new (await import('./folder-store.ts')).FolderStore(where)
   const { S3Store } = await import('./s3-store.ts')
-  return new S3Store({ where, bucket, prefix: prefix ? `${prefix}/` : '', pathStyle })
+  return new S3Store({ where, ...bucket, pathStyle })
 }

@@ -8,14 +8,13 @@ import {
   type ListObjectsV2CommandOutput,
   PutObjectCommand,
   paginateListObjectsV2,
-  S3Client,
+  type S3Client,
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { hasCode } from '../lib/files.ts'
+import { createS3Client, explainS3 } from '../lib/s3.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
-/** Maximum concurrent requests; further ones wait for a connection. */
-const CONNECTIONS = 64
 /**
  * Size of the parts in which files of unknown length are uploaded, so that the 10,000 parts that S3 allows hold 160 GB.
  */
@@ -38,18 +37,7 @@ export class S3Store implements BackupStore {
     this.where = options.where
     this.#bucket = options.bucket
     this.#prefix = options.prefix
-    this.#client = new S3Client({
-      forcePathStyle: options.pathStyle,
-      // Berth stores its own hash of every file, and uses it to detect and report damage.
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: {
-        httpAgent: { maxSockets: CONNECTIONS, keepAlive: true },
-        httpsAgent: { maxSockets: CONNECTIONS, keepAlive: true },
-        requestTimeout: IDLE_MS,
-        // Waiting for a connection is intended: it bounds the number of requests.
-        socketAcquisitionWarningTimeout: 2 ** 31 - 1,
-      },
-    })
+    this.#client = createS3Client({ pathStyle: options.pathStyle, idleMs: IDLE_MS })
   }
 
   /** Aborts interrupted uploads: their parts are invisible, but cost money. */
@@ -205,26 +193,12 @@ export class S3Store implements BackupStore {
 
   /** Turns an S3 error into a BackupError with advice for a person; other errors stay unchanged. */
   #explain(error: unknown): unknown {
-    if (!(error instanceof Error) || error instanceof BackupError) return error
-    const { name, message } = error
-    const { code, $metadata } = error as NodeJS.ErrnoException & { $metadata?: { httpStatusCode?: number } }
-    const bucket = `s3://${this.#bucket}`
-    const fail = (text: string) => new BackupError(`${bucket}: ${text}`, { cause: error })
-    if (name === 'NoSuchKey') return Object.assign(fail('an object is missing'), { code: 'ENOENT' })
-    if (name === 'NoSuchBucket')
-      return fail('there is no such bucket; make it first (AWS_ENDPOINT_URL_S3 and AWS_REGION say where)')
-    if (name === 'CredentialsProviderError')
-      return fail('there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
-    if (name === 'InvalidAccessKeyId' || name === 'SignatureDoesNotMatch')
-      return fail(`the key is refused (${name}): look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`)
-    if (name === 'AccessDenied' || name === 'NotImplemented' || $metadata?.httpStatusCode === 403)
-      return new NoRight(`${bucket}: this key has not the right to do that: ${message}`, { cause: error })
-    if (/region is missing/i.test(message)) return fail('AWS_REGION: not set')
-    if (code === 'ENOTFOUND')
-      return fail(`${message}; does the server have its buckets in the path (BERTH_S3_PATH_STYLE=true)?`)
-    if (code || name === 'TimeoutError') return fail(`the server does not answer: ${message || code}`)
-    if ($metadata) return fail(`${name}: ${message}`)
-    return error
+    const explained = error instanceof BackupError ? undefined : explainS3(error)
+    if (!explained) return error
+    const text = `s3://${this.#bucket}: ${explained.text}`
+    if (explained.kind === 'right') return new NoRight(text, { cause: error })
+    const failure = new BackupError(text, { cause: error })
+    return explained.kind === 'missing' ? Object.assign(failure, { code: 'ENOENT' }) : failure
   }
 }
 

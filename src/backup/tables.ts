@@ -16,7 +16,8 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes report about themselves, agents and this machine,
- * sums that triggers recompute from the rows of `file` and `model_spending`, and sign-ins that last only minutes.
+ * sums that triggers recompute from the rows of `file` and `model_spending`, and sign-ins that last only minutes; and where
+ * blocks are in S3, because a backup contains the blocks.
  * Events and their deliveries are left out too, because followers have already seen what a restore takes back.
  */
 const LEFT_OUT = [
@@ -34,6 +35,11 @@ const LEFT_OUT = [
   'stored_content',
   'stored_content_change',
   'model_day',
+  'node_store',
+  'node_pack',
+  'node_block',
+  'node_root',
+  'node_mark',
   'event_pending',
   'event',
   'webhook_delivery',
@@ -141,7 +147,9 @@ export async function loadTables(
   // Restored rows are not changes: the triggers must not create events for them.
   await client.query("SET LOCAL berth.without_events = 'on'")
   const here = (await readTables(client)).map(({ name }) => name)
-  const kept = ['_prisma_migrations', 'restore_under_way']
+  // The content of the backup has been stored here already, maybe in S3.
+  const content = here.filter((name) => name.startsWith('node_'))
+  const kept = ['_prisma_migrations', 'restore_under_way', ...content]
   const emptied = here.filter((name) => !kept.includes(name) && !isPartitioned(name))
   for (const name of here.filter(isPartitioned))
     for (const partition of await partitionsOf(client as Queryable, name))

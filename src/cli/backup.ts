@@ -254,8 +254,8 @@ async function withStorages(
     const parts = new Closers(database.log)
     try {
       // Uses `web`'s node: it serves only the blocks that exist locally.
-      const storages = await openStorages(database.config, 'web', database.log, parts)
       const databaseUrl = database.pool.directUrl
+      const storages = await openStorages(database.config, 'web', database.log, parts, databaseUrl)
       await work({ ...database, databaseUrl, storages, signal })
     } catch (error) {
       if (signal.aborted) throw new BackupError('stopped; run it again to continue', { cause: error })

@@ -18,9 +18,10 @@ const NAMED = 20
 export function verifyStorage({ network: only }: { network?: string }): Promise<void> {
   if (only !== undefined && !NETWORKS.includes(only as Network))
     throw new Error('--network: must be public or private')
-  return withDatabase(async ({ config, pool }) => {
+  return withDatabase(async ({ config, pool, log }) => {
+    const databaseUrl = pool.directUrl
     for (const network of NETWORKS.filter((name) => only === undefined || name === only)) {
-      const storage = await createNext(config, network, 'web', undefined)
+      const storage = await createNext({ config, network, role: 'web', databaseUrl, log })
       try {
         await storage.start()
         const { whole, bad } = await verify(storage, pool)

@@ -60,6 +60,10 @@ const SINGLE = {
   kuboPublic: 0x6b627075,
   /** The same for the private network. */
   kuboPrivate: 0x6b627072,
+  /** Garbage collection in the public network's packs in S3, and writing of packs from rows. */
+  packsPublic: 0x706b7075,
+  /** The same for the private network. */
+  packsPrivate: 0x706b7072,
   /** The comparison of the pool with BERTH_POOL. */
   pool: 0x706f6f6c,
   /** The search for agents with changed workspaces. */

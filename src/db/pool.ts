@@ -49,12 +49,17 @@ export interface Pool extends Queryable {
  * 10 s for a connection: nothing waits forever for a dead server.
  * @param options.schema the schema for unqualified names, if not PostgreSQL's default.
  * @param options.directUrl the same database without a pooler, if `url` leads through one.
+ * @param options.name of the connections, as shown by PostgreSQL.
  */
 export function createPool(
   url: string,
   max: number,
   log: Logger,
-  { schema, directUrl = url }: { schema?: string; directUrl?: string | undefined } = {},
+  {
+    schema,
+    directUrl = url,
+    name = 'berth',
+  }: { schema?: string; directUrl?: string | undefined; name?: string } = {},
 ): Pool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -65,7 +70,7 @@ export function createPool(
     keepAlive: true,
     statement_timeout: 30_000,
     query_timeout: 35_000,
-    application_name: 'berth',
+    application_name: name,
     // The planner overestimates short statements over many partial indexes, and compiling one takes hundreds of times
     // as long as running it. Prisma's driver reads and writes times without their offset, as UTC.
     options: `-c jit=off -c timezone=UTC${schema ? ` -c search_path=${schema}` : ''}`,

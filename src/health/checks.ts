@@ -153,7 +153,8 @@ const NODE_ADVICE = {
   kubo: 'Check that Kubo runs (`ipfs id`), and IPFS_API_URL or IPFS_PRIVATE_API_URL.',
   cluster:
     'Check that Kubo (`ipfs id`) and the peer next to it (`ipfs-cluster-ctl id`) run, IPFS_API_URL and IPFS_CLUSTER_API_URL, or those of the private network.',
-  embedded: 'See the log of the worker.',
+  embedded:
+    'See the log of the worker; with blocks in S3, check BERTH_BLOCKS_S3_URL and the server of the bucket.',
 }
 
 /** A node that responds: `degraded` while peers of its IPFS Cluster do not. */

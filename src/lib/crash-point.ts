@@ -60,6 +60,14 @@ export type CrashPoint =
   /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
+  /** A pack of blocks for S3: it has a row; it has an object; its blocks have rows. */
+  | 'pack-before-put'
+  | 'pack-after-put'
+  | 'pack-after-commit'
+  /** In a collection in S3: blocks have lost their rows; packs are given up; their objects are gone. */
+  | 'gc-after-rows'
+  | 'gc-after-give-up'
+  | 'gc-after-objects'
   /** The runs of an agent's tasks have been read; they have been recorded. */
   | 'task-runs-before-note'
   | 'task-runs-after-note'

@@ -46,7 +46,7 @@ export const blocksFolder = ({ BERTH_DATA_DIR }: Config): string => join(BERTH_D
  */
 export function disksOf(config: Config, role: 'web' | 'worker', database?: string): Disks {
   const { BERTH_DATA_DIR: data, BERTH_UPLOAD_DIR, BERTH_ENGINES_DIR, BERTH_AGENTS_DIR } = config
-  const isEmbedded = !config.IPFS_API_URL || !config.IPFS_PRIVATE_API_URL
+  const isEmbedded = !config.BERTH_BLOCKS_S3_URL && !(config.IPFS_API_URL && config.IPFS_PRIVATE_API_URL)
   const shared = { data, ...(isEmbedded && { blocks: blocksFolder(config) }), ...(database && { database }) }
   const own =
     role === 'web'

@@ -9,12 +9,12 @@ export interface Calls {
 
 /**
  * @param stopped fires when the driver stops.
- * @param driver.assertFit throws why the driver cannot be called now.
+ * @param driver.assertFit throws why the driver cannot be called now; it may make it fit first.
  * @param driver.explain converts the driver's own errors into errors of the port.
  */
 export function callsUntil(
   stopped: AbortSignal,
-  driver: { assertFit?: () => void; explain?: (error: unknown) => unknown } = {},
+  driver: { assertFit?: () => void | Promise<void>; explain?: (error: unknown) => unknown } = {},
 ): Calls {
   const { assertFit, explain } = driver
   const failed = (error: unknown, { aborted }: AbortSignal): unknown =>
@@ -26,7 +26,7 @@ export function callsUntil(
       const combined = AbortSignal.any([signal, stopped])
       try {
         combined.throwIfAborted()
-        assertFit?.()
+        await assertFit?.()
         return await run(combined)
       } catch (error) {
         throw failed(error, combined)
@@ -36,7 +36,7 @@ export function callsUntil(
       const combined = AbortSignal.any([signal, stopped])
       try {
         combined.throwIfAborted()
-        assertFit?.()
+        await assertFit?.()
         for await (const item of run(combined)) {
           combined.throwIfAborted()
           yield item

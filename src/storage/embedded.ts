@@ -1,10 +1,10 @@
 /**
- * The storage driver for machines without Kubo. Blocks and pins are files in one folder, which any number of processes
- * may share; retrieval is bitswap over libp2p, loaded on first use.
+ * The storage driver for machines without Kubo. Blocks and pins are files in one folder, or in a bucket of S3 with an index
+ * in PostgreSQL; any number of processes may share either. Retrieval is bitswap over libp2p, loaded on first use.
  */
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, readFile as readKeyFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
@@ -19,6 +19,7 @@ import { buildBlocks, checkProfile, importCar, importFiles } from './embedded/im
 import type { BlockNetwork } from './embedded/network.ts'
 import { Pieces } from './embedded/pieces.ts'
 import { PinFolder } from './embedded/pins.ts'
+import type { Place } from './embedded/place.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
 import { statDag } from './embedded/stat.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
@@ -26,6 +27,8 @@ import { type Network, type Storage, StorageError } from './port.ts'
 export interface EmbeddedOptions {
   /** Folder of blocks, pins and the peer's key. Created if it does not exist. */
   dir: string
+  /** Where blocks and pins are, if not in `dir`. */
+  place?: Place
   network: Network
   /** Multiaddrs to serve blocks on, for example `/ip4/0.0.0.0/tcp/4001`. Only one process can listen on a port. */
   listen?: string[]
@@ -60,9 +63,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     allowPrivate = false,
     offline = false,
   } = options
-  const graceMs = options.gcGraceMs ?? HOUR_MS
-  const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2, reserve: options.reserve })
-  const pins = new PinFolder(dir, { markExpiryMs: Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS) })
+  const place = options.place ?? folderPlace(options)
+  const { blocks, pins } = place
   const pieces = new Pieces()
   const stopped = new AbortController()
   let network: Promise<BlockNetwork> | null = null
@@ -108,7 +110,11 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     }
   }
 
-  const { call, iterate } = callsUntil(stopped.signal)
+  const { explain } = place
+  const { call, iterate } = callsUntil(stopped.signal, {
+    assertFit: () => place.open(),
+    ...(explain && { explain }),
+  })
 
   return {
     network: name,
@@ -116,14 +122,15 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
     async start() {
       await checkProfile()
-      for (const path of [blocks.dir, blocks.tempDir, pins.dir, blocks.trashDir]) {
-        await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
-      }
+      await place.open().catch((error) => {
+        throw place.explain?.(error) ?? error
+      })
       if (listen.length > 0) await openNetwork()
     },
     async stop() {
       stopped.abort()
       await (await network?.catch(() => null))?.stop()
+      await place.close()
     },
 
     pin: (cid, pinOptions) =>
@@ -187,12 +194,11 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, { blocks, pieces }, combined)),
 
     gc: ({ signal, dryRun = false }) =>
-      call(signal, async (combined) => {
-        return collectGarbage({ blocks, pins, graceMs, dryRun, signal: combined })
-      }),
+      call(signal, (combined) => place.gc({ dryRun, signal: combined })),
     shortage: async () => null,
     info: ({ signal }) =>
       call(signal, async () => {
+        await place.check()
         const running = await network
         return {
           driver: 'embedded' as const,
@@ -202,6 +208,29 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           repoBytes: null,
         }
       }),
+  }
+}
+
+/** The time without renewals after which a mark keeps nothing. */
+export const markExpiryOf = (graceMs: number): number => Math.max(graceMs * MARK_GRACES, MIN_MARK_EXPIRY_MS)
+
+function folderPlace({ dir, gcGraceMs: graceMs = HOUR_MS, reserve }: EmbeddedOptions): Place {
+  const blocks = new BlockFolder(dir, { touchAfterMs: graceMs / 2, reserve })
+  const pins = new PinFolder(dir, { markExpiryMs: markExpiryOf(graceMs) })
+  let opened = false
+  return {
+    blocks,
+    pins,
+    async open() {
+      if (opened) return
+      for (const path of [blocks.dir, blocks.tempDir, pins.dir, blocks.trashDir]) {
+        await onDisk(() => mkdir(path, { recursive: true, mode: 0o700 }))
+      }
+      opened = true
+    },
+    async close() {},
+    async check() {},
+    gc: (options) => collectGarbage({ blocks, pins, graceMs, ...options }),
   }
 }
 
@@ -215,6 +244,7 @@ async function loadPrivateKey(dir: string): Promise<Uint8Array> {
   if (existing) return existing
   const temp = join(dir, `tmp/${randomUUID()}`)
   return onDisk(async () => {
+    await mkdir(dirname(temp), { recursive: true, mode: 0o700 })
     await writeFile(temp, privateKeyToProtobuf(await generateKeyPair('Ed25519')), { mode: 0o600, flag: 'wx' })
     await link(temp, path).catch((error) => {
       if (!hasCode(error, 'EEXIST')) throw error

@@ -3,10 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { SharedLock } from '../db/shared-lock.ts'
 import type { Closers } from '../lib/closers.ts'
+import { readBucket } from '../lib/bucket-name.ts'
 import { blocksFolder, reserveSetting } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
 import { within } from '../lib/signals.ts'
-import type { Logger } from '../log.ts'
+import { createLogger, type Logger } from '../log.ts'
 import { type IpfsStatus, type Network, type Storage, StorageError } from './port.ts'
 
 const RETRY_MS = 2000
@@ -22,6 +23,7 @@ export type Storages = Record<Network, Storage>
  * Opens the storage of both networks. An unavailable node does not keep the process from starting: work that needs it
  * waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
+ * @param databaseUrl without a pooler, if the settings do not name it.
  * @throws Error naming what to fix, if a node responds but cannot be used.
  */
 export async function openStorages(
@@ -29,9 +31,10 @@ export async function openStorages(
   role: 'web' | 'worker',
   log: Logger,
   parts: Closers,
+  databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
 ): Promise<Storages> {
   const open = async (network: Network) =>
-    startStorage(await createStorage(config, network, role), log, parts)
+    startStorage(await createStorage(config, network, role, databaseUrl, log), log, parts)
   const [publicStorage, privateStorage] = await Promise.all([open('public'), open('private')])
   return { public: publicStorage, private: privateStorage }
 }
@@ -85,49 +88,80 @@ export async function createStorage(
   network: Network,
   role: 'web' | 'worker',
   databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
+  log = createLogger('storage', 'silent'),
 ): Promise<Storage> {
-  const next = await createNext(config, network, role, databaseUrl)
+  const options = { config, network, role, databaseUrl, log }
+  const next = await createNext(options)
   const { apiUrl, previous: address, setting } = nodesOf(config, network)
   if (!address) return next
-  if (address === (apiUrl ?? 'embedded'))
+  if (address === (apiUrl ?? config.BERTH_BLOCKS_S3_URL ?? 'embedded'))
     throw new Error(`${setting}_PREVIOUS is the present node; unset it unless the network moves`)
   const { createMovingStorage } = await import('./moving.ts')
-  const previous =
-    address === 'embedded'
-      ? await createEmbedded(config, network, role)
-      : (await import('./kubo.ts')).createKuboStorage({ apiUrl: address, network })
-  return createMovingStorage({ next, previous, isPreviousOwn: address === 'embedded' })
+  const bucket = readBucket(address) && address
+  const isPreviousOwn = address === 'embedded' || bucket !== undefined
+  const previous = isPreviousOwn
+    ? await createEmbedded(options, bucket)
+    : (await import('./kubo.ts')).createKuboStorage({ apiUrl: address, network })
+  return createMovingStorage({ next, previous, isPreviousOwn })
+}
+
+interface NodeOptions {
+  config: Config
+  network: Network
+  role: 'web' | 'worker'
+  databaseUrl: string | undefined
+  log: Logger
 }
 
 /** The node that remains after a move: without a move, the only one. */
-export async function createNext(
-  config: Config,
-  network: Network,
-  role: 'web' | 'worker',
-  databaseUrl: string | undefined,
-): Promise<Storage> {
+export async function createNext(options: NodeOptions): Promise<Storage> {
+  const { config, network, databaseUrl } = options
   const { apiUrl, clusterUrl } = nodesOf(config, network)
-  if (!apiUrl) return createEmbedded(config, network, role)
+  if (!apiUrl) return createEmbedded(options, config.BERTH_BLOCKS_S3_URL)
   const otherApiUrl = apiUrlsOf(config)[network === 'public' ? 'private' : 'public']
   const lock = isOwn(config, network) && databaseUrl ? new SharedLock(databaseUrl, LOCKS[network]) : undefined
-  const options = { apiUrl, network, otherApiUrl, lock }
+  const kubo = { apiUrl, network, otherApiUrl, lock }
   if (clusterUrl) {
     const { createClusterStorage } = await import('./cluster.ts')
-    return createClusterStorage({ ...options, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
+    return createClusterStorage({ ...kubo, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
   }
   const { createKuboStorage } = await import('./kubo.ts')
-  return createKuboStorage(options)
+  return createKuboStorage(kubo)
 }
 
-async function createEmbedded(config: Config, network: Network, role: 'web' | 'worker'): Promise<Storage> {
-  const { createEmbeddedStorage } = await import('./embedded.ts')
+/** The embedded node with its blocks in a folder, or in a bucket of S3. */
+async function createEmbedded(
+  { config, network, role, databaseUrl = '', log }: NodeOptions,
+  bucket: string | undefined,
+): Promise<Storage> {
+  const { createEmbeddedStorage, markExpiryOf } = await import('./embedded.ts')
   const blocks = blocksFolder(config)
-  const reserve = new DiskReserve({ folders: { blocks }, reserveBytes: reserveSetting(config) })
+  const graceMs = config.BERTH_INTERVALS.gcGrace * 1000
+  const openBucket = async (named: { bucket: string; prefix: string }) => {
+    const { createBucketPlace } = await import('./embedded/bucket/place.ts')
+    return createBucketPlace({
+      network,
+      bucket: named.bucket,
+      prefix: `${named.prefix}${network}/`,
+      pathStyle: config.BERTH_S3_PATH_STYLE,
+      databaseUrl: config.DATABASE_URL ?? databaseUrl,
+      directUrl: databaseUrl,
+      graceMs,
+      markExpiryMs: markExpiryOf(graceMs),
+      cacheBytes: config.BERTH_BLOCKS_CACHE_MB * 1_048_576,
+      log,
+    })
+  }
+  const named = bucket === undefined ? undefined : readBucket(bucket)
   const place = {
     dir: join(blocks, network),
     network,
-    gcGraceMs: config.BERTH_INTERVALS.gcGrace * 1000,
-    reserve,
+    ...(named
+      ? { place: await openBucket(named) }
+      : {
+          gcGraceMs: graceMs,
+          reserve: new DiskReserve({ folders: { blocks }, reserveBytes: reserveSetting(config) }),
+        }),
   }
   if (network === 'private' || role === 'web') return createEmbeddedStorage({ ...place, offline: true })
   return createEmbeddedStorage({

@@ -42,8 +42,8 @@ export function collectInTurn(
 }
 
 /**
- * A turn of the loop for Berth's own Kubo. All of its pins wait while it collects, so one process starts a collection
- * at most once in `intervalMs`, if something was released or nothing was collected for 24 times as long.
+ * A turn of the loop for what all processes share: Berth's own Kubo, all of whose pins wait while it collects, or blocks
+ * in S3. One process starts a collection at most once in `intervalMs`, if something was released or nothing was collected for 24 times as long.
  */
 export function collectReleased(
   services: Services,

@@ -104,7 +104,7 @@ function startStorageLoops({ config, pool, disks, log }: Base, storage: Storage)
   const intervalMs = config.BERTH_INTERVALS.gc * 1000
   const collecting = { pool, intervalMs, log }
   const collect =
-    storage.driver === 'embedded'
+    storage.driver === 'embedded' && !config.BERTH_BLOCKS_S3_URL
       ? collectInTurn(collecting, storage, { folder: blocksFolder(config), ...disks })
       : collectReleased(collecting, storage)
   return [...loops, startLoop(`${network} gc`, Math.min(intervalMs, POLL_MS), log, collect)]

@@ -158,6 +158,32 @@ export type RepairTotal = Prisma.RepairTotalModel
  */
 export type GarbageCollection = Prisma.GarbageCollectionModel
 /**
+ * Model NodeStore
+ * The index of an embedded IPFS node whose blocks are in S3. An object there has the same id, so that no other index uses
+ * its objects. None of the tables `node_*` is in backups, which contain the blocks themselves.
+ */
+export type NodeStore = Prisma.NodeStoreModel
+/**
+ * Model NodePack
+ * An object in S3 with many blocks. It is never changed: one that is hardly used any more is rewritten under another id.
+ */
+export type NodePack = Prisma.NodePackModel
+/**
+ * Model NodeBlock
+ * A block of an embedded IPFS node whose blocks are in S3: in a pack, or in the row itself.
+ */
+export type NodeBlock = Prisma.NodeBlockModel
+/**
+ * Model NodeRoot
+ * A pin of an embedded IPFS node whose blocks are in S3.
+ */
+export type NodeRoot = Prisma.NodeRootModel
+/**
+ * Model NodeMark
+ * A pin in progress there, or an import whose root is not known yet. Without renewals, its process is dead.
+ */
+export type NodeMark = Prisma.NodeMarkModel
+/**
  * Model Worker
  * A worker process, with the parts of the system as it sees them. Rows go stale when the process dies.
  */

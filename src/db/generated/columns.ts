@@ -244,6 +244,44 @@ export const GarbageCollection = {
   removedBytes: 'int8',
 } as const
 
+export const NodeStore = {
+  network: 'text',
+  id: 'uuid',
+} as const
+
+export const NodePack = {
+  id: 'uuid',
+  network: 'text',
+  state: 'text',
+  bytes: 'int8',
+  changedAt: 'timestamptz',
+} as const
+
+export const NodeBlock = {
+  network: 'text',
+  hash: 'bytea',
+  size: 'int4',
+  packId: 'uuid?',
+  at: 'int4?',
+  bytes: 'bytea?',
+  isNode: 'bool',
+  linkless: 'int4?',
+  usedAt: 'timestamptz',
+} as const
+
+export const NodeRoot = {
+  network: 'text',
+  cid: 'text',
+} as const
+
+export const NodeMark = {
+  id: 'uuid',
+  network: 'text',
+  cid: 'text?',
+  startedAt: 'timestamptz',
+  renewedAt: 'timestamptz',
+} as const
+
 export const Worker = {
   id: 'uuid',
   concurrency: 'jsonb',

@@ -115,7 +115,7 @@ export async function walkDag(root: CID, options: WalkOptions): Promise<{ blocks
 
 /** The keys of all blocks that can be reached from the roots. Missing blocks are skipped. */
 export async function reachable(
-  roots: CID[],
+  roots: Iterable<CID> | AsyncIterable<CID>,
   blocks: Pick<StoredBlocks, 'read'>,
   signal: AbortSignal,
 ): Promise<Set<string>> {
@@ -129,7 +129,7 @@ export async function reachable(
     visited.add(nameOf(cid))
     frontier.push(cid)
   }
-  for (const root of roots) {
+  for await (const root of roots) {
     reach(root)
     for (let cid = await frontier.next(); cid; cid = await frontier.next()) {
       signal.throwIfAborted()

@@ -11,6 +11,7 @@ import { hasCode } from '../../lib/files.ts'
 import { inlineBytes, matches } from '../dag/codecs.ts'
 import { LARGE_BLOCK_BYTES, turn } from '../dag/limits.ts'
 import { StorageError } from '../port.ts'
+import type { NodeBlocks } from './place.ts'
 
 /**
  * Blocks as files, in the layout of `blockstore-fs` (`blocks/<shard>/<multihash>.data`).
@@ -19,7 +20,8 @@ import { StorageError } from '../port.ts'
  * temporary file name for a block, so one can publish what another has half written. It also reports every read failure
  * as a missing block.
  */
-export class BlockFolder {
+export class BlockFolder implements NodeBlocks {
+  readonly window = { blocks: 16, bytes: Number.POSITIVE_INFINITY }
   readonly dir: string
   readonly tempDir: string
   /** Blocks that a GC has moved aside, as `<random>.<file name>`, until it removes them or puts them back. */
@@ -124,6 +126,15 @@ export class BlockFolder {
     // The GC may have restored it between the call and the search.
     return nullIfMissing(() => call(path))
   }
+
+  /** Searches no trash for the block: writing costs less. One of the wrong size was truncated by a failing disk. */
+  async store(cid: CID, bytes: Uint8Array): Promise<void> {
+    const size = await this.use(cid, { findAside: false })
+    if (size !== bytes.length) await this.write(cid, bytes)
+  }
+
+  /** Does nothing: no block waits for others. */
+  flush(): void {}
 
   /** Call it before the effort of fetching blocks. @throws StorageError `no_space`. */
   async admit(): Promise<void> {

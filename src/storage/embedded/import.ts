@@ -17,13 +17,13 @@ import {
   writeFolder,
 } from '../dag/unixfs-write.ts'
 import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
-import type { BlockFolder } from './blocks.ts'
+import type { NodeBlocks } from './place.ts'
 import { Leaves } from './leaves.ts'
 
 /** Imports files as UnixFS; see `Storage.add`. The root is not pinned. */
 export async function importFiles(
   entries: AsyncIterable<AddEntry>,
-  blocks: BlockFolder,
+  blocks: NodeBlocks,
   { cidVersion, folder, signal }: AddOptions,
 ): Promise<DagStat & { cid: CID }> {
   const meter = new ImportMeter()
@@ -89,7 +89,7 @@ function treeBuilder(put: PutBlock): TreeBuilder {
 export async function buildBlocks(
   make: (put: PutBlock) => Promise<CID>,
   base: CID | null,
-  blocks: BlockFolder,
+  blocks: NodeBlocks,
   signal: AbortSignal,
 ): Promise<CID> {
   const writes = new WriteBehind(blocks)
@@ -102,53 +102,50 @@ export async function buildBlocks(
   return root
 }
 
-/** Blocks that are written at a time. */
-const WRITES = 16
-
-/** Writes blocks in parallel: one after the other, many small files would each wait for the disk. */
+/** Writes blocks in parallel: one after the other, many small files would each wait for the disk or the network. */
 export class WriteBehind {
-  readonly #blocks: BlockFolder
+  readonly #blocks: NodeBlocks
   readonly #underWay = new Set<Promise<void>>()
+  #bytes = 0
 
-  constructor(blocks: BlockFolder) {
+  constructor(blocks: NodeBlocks) {
     this.#blocks = blocks
   }
 
   /**
    * Accepts a block once there is room for it.
-   * @param onWritten is called when it is on disk, and its bytes may change.
+   * @param onWritten is called when it is stored, and its bytes may change.
    * @throws what an earlier write threw.
    */
   async put(cid: CID, bytes: Uint8Array, onWritten?: () => void): Promise<void> {
     // A finished write wakes all waiting calls, and only one of them may continue.
-    while (this.#underWay.size >= WRITES) await Promise.race(this.#underWay)
-    const write = this.#write(cid, bytes)
+    const { window } = this.#blocks
+    while (this.#underWay.size >= window.blocks || this.#bytes >= window.bytes)
+      await Promise.race(this.#underWay)
+    const write = this.#blocks.store(cid, bytes)
     this.#underWay.add(write)
+    this.#bytes += bytes.length
     write.then(
       () => {
         this.#underWay.delete(write)
+        this.#bytes -= bytes.length
         onWritten?.()
       },
       () => {}, // stays, so that the next call throws it
     )
   }
 
-  /** Waits until every block is on disk. */
+  /** Waits until every block is stored. */
   async settle(): Promise<void> {
+    this.#blocks.flush()
     await Promise.all(this.#underWay)
-  }
-
-  async #write(cid: CID, bytes: Uint8Array): Promise<void> {
-    // A block of the wrong size was truncated by a failing disk.
-    const size = await this.#blocks.use(cid, { findAside: false })
-    if (size !== bytes.length) await this.#blocks.write(cid, bytes)
   }
 }
 
 /** Stores the blocks of a CAR; see `Storage.importCar`. The caller pins it. @returns its root. */
 export async function importCar(
   stream: AsyncIterable<Uint8Array>,
-  blocks: BlockFolder,
+  blocks: NodeBlocks,
   { isOwn, signal }: ImportOptions,
 ): Promise<CID> {
   const car = await openCar(untilAborted(stream, signal), isOwn)

@@ -15,7 +15,7 @@ import type { CID } from 'multiformats/cid'
 import { isPrivateAddress } from '../../lib/net/ip-address.ts'
 import { StorageError } from '../port.ts'
 import { Bitswap } from './bitswap/bitswap.ts'
-import type { BlockFolder } from './blocks.ts'
+import type { NodeBlocks } from './place.ts'
 
 const DIAL_TIMEOUT_MS = 10_000
 
@@ -43,7 +43,7 @@ export interface BlockNetwork {
  * Starts the node. While it runs, connected peers can get every block of the folder.
  * @throws StorageError `unavailable` if it cannot listen on an address.
  */
-export async function startNetwork(blocks: BlockFolder, options: NetworkOptions): Promise<BlockNetwork> {
+export async function startNetwork(blocks: NodeBlocks, options: NetworkOptions): Promise<BlockNetwork> {
   const libp2p = await createLibp2p({
     start: false,
     ...(options.privateKey && { privateKey: privateKeyFromProtobuf(options.privateKey) }),

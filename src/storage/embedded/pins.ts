@@ -3,6 +3,7 @@ import { open, opendir, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CID } from 'multiformats/cid'
 import { nullIfMissing, onDisk } from './blocks.ts'
+import type { Mark, NodePins } from './place.ts'
 
 const PINNING = '.pinning-'
 const IMPORTING = 'importing-'
@@ -20,12 +21,6 @@ function parse(name: string): CID | null {
   }
 }
 
-/** A sign for GC, in any process, that running work needs its blocks. */
-export interface Mark {
-  /** Removes the sign. Idempotent. */
-  release(): Promise<void>
-}
-
 /** Everything that garbage collection must keep. */
 export interface Roots {
   /** Roots of pins, finished or in progress. */
@@ -39,7 +34,7 @@ export interface Roots {
  * `importing-<start in ms>-<random>` an import with an unknown root. Creating and removing a file is atomic, and that
  * is all that several processes on one folder need.
  */
-export class PinFolder {
+export class PinFolder implements NodePins {
   readonly dir: string
   readonly #markExpiryMs: number
 

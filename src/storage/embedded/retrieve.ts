@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CID } from 'multiformats/cid'
 import { BLOCK_LIMIT } from '../dag/car.ts'
-import { walkDag } from '../dag/walk.ts'
+import { isLeafCodec } from '../dag/codecs.ts'
+import { type StoredBlocks, walkDag } from '../dag/walk.ts'
 import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
-import type { BlockFolder } from './blocks.ts'
+import { WriteBehind } from './import.ts'
+import type { NodeBlocks } from './place.ts'
 import type { BlockNetwork } from './network.ts'
 import type { Pieces } from './pieces.ts'
 import { search } from './search.ts'
@@ -14,7 +16,7 @@ const GRACE_MS = 2_000
 const REPEAT_SEARCH_MS = 30_000
 
 export interface RetrieveDeps {
-  blocks: BlockFolder
+  blocks: NodeBlocks
   pieces: Pieces
   /** Starts the network side if it is not running yet. @throws StorageError if there is none. */
   network: () => Promise<BlockNetwork>
@@ -76,10 +78,18 @@ export async function retrieveDag(
     )
   }
 
+  // A node is stored before its children are requested; its leaves need not be, until the DAG is pinned.
+  const writes = new WriteBehind(deps.blocks)
+  const stored: StoredBlocks = {
+    read: (cid) => deps.blocks.read(cid),
+    use: (cid) => deps.blocks.use(cid),
+    write: (cid, bytes) => (isLeafCodec(cid) ? writes.put(cid, bytes) : deps.blocks.write(cid, bytes)),
+  }
+
   progress.report({ phase: 'searching', blocks, bytes, totalBytes })
   try {
     const total = await walkDag(cid, {
-      blocks: deps.blocks,
+      blocks: stored,
       signal,
       retrieve: options.offline ? null : retrieve,
       onLeaf: (leaf, block) => deps.pieces.note(leaf, block),
@@ -95,6 +105,7 @@ export async function retrieveDag(
         progress.report({ phase: 'retrieving', blocks, bytes, totalBytes })
       },
     })
+    await writes.settle()
     signal.throwIfAborted()
     progress.flush()
     return total

@@ -3,13 +3,13 @@ import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../dag/measure.ts'
 import { missingBlock, readBlock, readFile } from '../dag/read.ts'
 import { walkDag } from '../dag/walk.ts'
 import type { DagStat } from '../port.ts'
-import type { BlockFolder } from './blocks.ts'
+import type { NodeBlocks } from './place.ts'
 import type { Pieces } from './pieces.ts'
 
 /** Describes a DAG; see `Storage.stat`. */
 export function statDag(
   cid: CID,
-  { blocks, pieces }: { blocks: BlockFolder; pieces: Pieces },
+  { blocks, pieces }: { blocks: NodeBlocks; pieces: Pieces },
   signal: AbortSignal,
 ): Promise<DagStat> {
   const read = (block: CID) => readBlock(block, blocks)

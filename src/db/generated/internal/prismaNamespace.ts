@@ -417,6 +417,11 @@ export const ModelName = {
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
   GarbageCollection: 'GarbageCollection',
+  NodeStore: 'NodeStore',
+  NodePack: 'NodePack',
+  NodeBlock: 'NodeBlock',
+  NodeRoot: 'NodeRoot',
+  NodeMark: 'NodeMark',
   Worker: 'Worker',
   Installation: 'Installation',
   Event: 'Event',
@@ -471,7 +476,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "a2aTask" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "nodeStore" | "nodePack" | "nodeBlock" | "nodeRoot" | "nodeMark" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "a2aTask" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -1952,6 +1957,376 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.GarbageCollectionCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.GarbageCollectionCountAggregateOutputType> | number
+        }
+      }
+    }
+    NodeStore: {
+      payload: Prisma.$NodeStorePayload<ExtArgs>
+      fields: Prisma.NodeStoreFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NodeStoreFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NodeStoreFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        findFirst: {
+          args: Prisma.NodeStoreFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NodeStoreFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        findMany: {
+          args: Prisma.NodeStoreFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>[]
+        }
+        create: {
+          args: Prisma.NodeStoreCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        createMany: {
+          args: Prisma.NodeStoreCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NodeStoreCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>[]
+        }
+        delete: {
+          args: Prisma.NodeStoreDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        update: {
+          args: Prisma.NodeStoreUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        deleteMany: {
+          args: Prisma.NodeStoreDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NodeStoreUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NodeStoreUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>[]
+        }
+        upsert: {
+          args: Prisma.NodeStoreUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeStorePayload>
+        }
+        aggregate: {
+          args: Prisma.NodeStoreAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNodeStore>
+        }
+        groupBy: {
+          args: Prisma.NodeStoreGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeStoreGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NodeStoreCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeStoreCountAggregateOutputType> | number
+        }
+      }
+    }
+    NodePack: {
+      payload: Prisma.$NodePackPayload<ExtArgs>
+      fields: Prisma.NodePackFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NodePackFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NodePackFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        findFirst: {
+          args: Prisma.NodePackFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NodePackFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        findMany: {
+          args: Prisma.NodePackFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>[]
+        }
+        create: {
+          args: Prisma.NodePackCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        createMany: {
+          args: Prisma.NodePackCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NodePackCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>[]
+        }
+        delete: {
+          args: Prisma.NodePackDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        update: {
+          args: Prisma.NodePackUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        deleteMany: {
+          args: Prisma.NodePackDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NodePackUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NodePackUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>[]
+        }
+        upsert: {
+          args: Prisma.NodePackUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodePackPayload>
+        }
+        aggregate: {
+          args: Prisma.NodePackAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNodePack>
+        }
+        groupBy: {
+          args: Prisma.NodePackGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodePackGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NodePackCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodePackCountAggregateOutputType> | number
+        }
+      }
+    }
+    NodeBlock: {
+      payload: Prisma.$NodeBlockPayload<ExtArgs>
+      fields: Prisma.NodeBlockFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NodeBlockFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NodeBlockFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        findFirst: {
+          args: Prisma.NodeBlockFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NodeBlockFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        findMany: {
+          args: Prisma.NodeBlockFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>[]
+        }
+        create: {
+          args: Prisma.NodeBlockCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        createMany: {
+          args: Prisma.NodeBlockCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NodeBlockCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>[]
+        }
+        delete: {
+          args: Prisma.NodeBlockDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        update: {
+          args: Prisma.NodeBlockUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        deleteMany: {
+          args: Prisma.NodeBlockDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NodeBlockUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NodeBlockUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>[]
+        }
+        upsert: {
+          args: Prisma.NodeBlockUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeBlockPayload>
+        }
+        aggregate: {
+          args: Prisma.NodeBlockAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNodeBlock>
+        }
+        groupBy: {
+          args: Prisma.NodeBlockGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeBlockGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NodeBlockCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeBlockCountAggregateOutputType> | number
+        }
+      }
+    }
+    NodeRoot: {
+      payload: Prisma.$NodeRootPayload<ExtArgs>
+      fields: Prisma.NodeRootFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NodeRootFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NodeRootFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        findFirst: {
+          args: Prisma.NodeRootFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NodeRootFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        findMany: {
+          args: Prisma.NodeRootFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>[]
+        }
+        create: {
+          args: Prisma.NodeRootCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        createMany: {
+          args: Prisma.NodeRootCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NodeRootCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>[]
+        }
+        delete: {
+          args: Prisma.NodeRootDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        update: {
+          args: Prisma.NodeRootUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        deleteMany: {
+          args: Prisma.NodeRootDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NodeRootUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NodeRootUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>[]
+        }
+        upsert: {
+          args: Prisma.NodeRootUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeRootPayload>
+        }
+        aggregate: {
+          args: Prisma.NodeRootAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNodeRoot>
+        }
+        groupBy: {
+          args: Prisma.NodeRootGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeRootGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NodeRootCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeRootCountAggregateOutputType> | number
+        }
+      }
+    }
+    NodeMark: {
+      payload: Prisma.$NodeMarkPayload<ExtArgs>
+      fields: Prisma.NodeMarkFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.NodeMarkFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.NodeMarkFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        findFirst: {
+          args: Prisma.NodeMarkFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.NodeMarkFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        findMany: {
+          args: Prisma.NodeMarkFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>[]
+        }
+        create: {
+          args: Prisma.NodeMarkCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        createMany: {
+          args: Prisma.NodeMarkCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.NodeMarkCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>[]
+        }
+        delete: {
+          args: Prisma.NodeMarkDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        update: {
+          args: Prisma.NodeMarkUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        deleteMany: {
+          args: Prisma.NodeMarkDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.NodeMarkUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.NodeMarkUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>[]
+        }
+        upsert: {
+          args: Prisma.NodeMarkUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$NodeMarkPayload>
+        }
+        aggregate: {
+          args: Prisma.NodeMarkAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateNodeMark>
+        }
+        groupBy: {
+          args: Prisma.NodeMarkGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeMarkGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.NodeMarkCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.NodeMarkCountAggregateOutputType> | number
         }
       }
     }
@@ -5184,6 +5559,59 @@ export const GarbageCollectionScalarFieldEnum = {
 export type GarbageCollectionScalarFieldEnum = (typeof GarbageCollectionScalarFieldEnum)[keyof typeof GarbageCollectionScalarFieldEnum]
 
 
+export const NodeStoreScalarFieldEnum = {
+  network: 'network',
+  id: 'id'
+} as const
+
+export type NodeStoreScalarFieldEnum = (typeof NodeStoreScalarFieldEnum)[keyof typeof NodeStoreScalarFieldEnum]
+
+
+export const NodePackScalarFieldEnum = {
+  id: 'id',
+  network: 'network',
+  state: 'state',
+  bytes: 'bytes',
+  changedAt: 'changedAt'
+} as const
+
+export type NodePackScalarFieldEnum = (typeof NodePackScalarFieldEnum)[keyof typeof NodePackScalarFieldEnum]
+
+
+export const NodeBlockScalarFieldEnum = {
+  network: 'network',
+  hash: 'hash',
+  size: 'size',
+  packId: 'packId',
+  at: 'at',
+  bytes: 'bytes',
+  isNode: 'isNode',
+  linkless: 'linkless',
+  usedAt: 'usedAt'
+} as const
+
+export type NodeBlockScalarFieldEnum = (typeof NodeBlockScalarFieldEnum)[keyof typeof NodeBlockScalarFieldEnum]
+
+
+export const NodeRootScalarFieldEnum = {
+  network: 'network',
+  cid: 'cid'
+} as const
+
+export type NodeRootScalarFieldEnum = (typeof NodeRootScalarFieldEnum)[keyof typeof NodeRootScalarFieldEnum]
+
+
+export const NodeMarkScalarFieldEnum = {
+  id: 'id',
+  network: 'network',
+  cid: 'cid',
+  startedAt: 'startedAt',
+  renewedAt: 'renewedAt'
+} as const
+
+export type NodeMarkScalarFieldEnum = (typeof NodeMarkScalarFieldEnum)[keyof typeof NodeMarkScalarFieldEnum]
+
+
 export const WorkerScalarFieldEnum = {
   id: 'id',
   concurrency: 'concurrency',
@@ -6093,6 +6521,11 @@ export type GlobalOmitConfig = {
   repair?: Prisma.RepairOmit
   repairTotal?: Prisma.RepairTotalOmit
   garbageCollection?: Prisma.GarbageCollectionOmit
+  nodeStore?: Prisma.NodeStoreOmit
+  nodePack?: Prisma.NodePackOmit
+  nodeBlock?: Prisma.NodeBlockOmit
+  nodeRoot?: Prisma.NodeRootOmit
+  nodeMark?: Prisma.NodeMarkOmit
   worker?: Prisma.WorkerOmit
   installation?: Prisma.InstallationOmit
   event?: Prisma.EventOmit

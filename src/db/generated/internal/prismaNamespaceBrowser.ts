@@ -71,6 +71,11 @@ export const ModelName = {
   Repair: 'Repair',
   RepairTotal: 'RepairTotal',
   GarbageCollection: 'GarbageCollection',
+  NodeStore: 'NodeStore',
+  NodePack: 'NodePack',
+  NodeBlock: 'NodeBlock',
+  NodeRoot: 'NodeRoot',
+  NodeMark: 'NodeMark',
   Worker: 'Worker',
   Installation: 'Installation',
   Event: 'Event',
@@ -430,6 +435,59 @@ export const GarbageCollectionScalarFieldEnum = {
 } as const
 
 export type GarbageCollectionScalarFieldEnum = (typeof GarbageCollectionScalarFieldEnum)[keyof typeof GarbageCollectionScalarFieldEnum]
+
+
+export const NodeStoreScalarFieldEnum = {
+  network: 'network',
+  id: 'id'
+} as const
+
+export type NodeStoreScalarFieldEnum = (typeof NodeStoreScalarFieldEnum)[keyof typeof NodeStoreScalarFieldEnum]
+
+
+export const NodePackScalarFieldEnum = {
+  id: 'id',
+  network: 'network',
+  state: 'state',
+  bytes: 'bytes',
+  changedAt: 'changedAt'
+} as const
+
+export type NodePackScalarFieldEnum = (typeof NodePackScalarFieldEnum)[keyof typeof NodePackScalarFieldEnum]
+
+
+export const NodeBlockScalarFieldEnum = {
+  network: 'network',
+  hash: 'hash',
+  size: 'size',
+  packId: 'packId',
+  at: 'at',
+  bytes: 'bytes',
+  isNode: 'isNode',
+  linkless: 'linkless',
+  usedAt: 'usedAt'
+} as const
+
+export type NodeBlockScalarFieldEnum = (typeof NodeBlockScalarFieldEnum)[keyof typeof NodeBlockScalarFieldEnum]
+
+
+export const NodeRootScalarFieldEnum = {
+  network: 'network',
+  cid: 'cid'
+} as const
+
+export type NodeRootScalarFieldEnum = (typeof NodeRootScalarFieldEnum)[keyof typeof NodeRootScalarFieldEnum]
+
+
+export const NodeMarkScalarFieldEnum = {
+  id: 'id',
+  network: 'network',
+  cid: 'cid',
+  startedAt: 'startedAt',
+  renewedAt: 'renewedAt'
+} as const
+
+export type NodeMarkScalarFieldEnum = (typeof NodeMarkScalarFieldEnum)[keyof typeof NodeMarkScalarFieldEnum]
 
 
 export const WorkerScalarFieldEnum = {

@@ -3,7 +3,7 @@ import { CID } from 'multiformats/cid'
 import { create as createDigest } from 'multiformats/hashes/digest'
 import { encodingLength, decode as readVarint } from 'uint8-varint'
 import { digestOf } from '../../dag/hashes.ts'
-import type { BlockFolder } from '../blocks.ts'
+import type { NodeBlocks } from '../place.ts'
 import { Frames } from './frames.ts'
 import { type BlockEntry, decodeMessage, type Message } from './message.ts'
 import { Peer } from './peer.ts'
@@ -40,7 +40,7 @@ export interface Session {
  */
 export class Bitswap {
   readonly #libp2p: Libp2p
-  readonly #blocks: BlockFolder
+  readonly #blocks: NodeBlocks
   readonly #peers = new Map<string, Peer>()
   readonly #wants = new Map<string, Want>()
   readonly #frames = new Frames()
@@ -49,7 +49,7 @@ export class Bitswap {
 
   readonly #onDisconnect = ({ detail }: CustomEvent<PeerId>) => this.#disconnected(detail)
 
-  constructor(libp2p: Libp2p, blocks: BlockFolder) {
+  constructor(libp2p: Libp2p, blocks: NodeBlocks) {
     this.#libp2p = libp2p
     this.#blocks = blocks
   }

@@ -3,7 +3,7 @@ import { encode } from 'it-length-prefixed'
 import { CID } from 'multiformats/cid'
 import { encode as varint } from 'uint8-varint'
 import { within } from '../../../lib/signals.ts'
-import type { BlockFolder } from '../blocks.ts'
+import type { NodeBlocks } from '../place.ts'
 import { emptyMessage, encodeMessage, type Message, type WantEntry } from './message.ts'
 
 /** A message accepts more blocks while it is smaller than this: at most 3 MiB with the last one. */
@@ -18,7 +18,7 @@ const SEND_MS = 30_000
 const IDLE_MS = 5_000
 
 export interface PeerDeps {
-  blocks: BlockFolder
+  blocks: NodeBlocks
   /** Opens a bitswap stream to the peer. */
   open(signal: AbortSignal): Promise<Stream>
   /** Called when sending to the peer fails. */

@@ -1,0 +1,59 @@
+/** Buckets of S3: their names in settings, the client with its settings, and what its errors mean. */
+import { S3Client } from '@aws-sdk/client-s3'
+
+/** Maximum concurrent requests of a client; further ones wait for a connection. */
+const CONNECTIONS = 64
+
+/**
+ * A client with the settings that the AWS SDK reads from the environment: AWS_ENDPOINT_URL_S3, AWS_REGION,
+ * AWS_ACCESS_KEY_ID and so on.
+ * @param options.idleMs a request fails if nothing arrives for this long. @param options.connectMs default: no limit.
+ */
+export function createS3Client(options: {
+  pathStyle: boolean
+  idleMs: number
+  connectMs?: number
+}): S3Client {
+  return new S3Client({
+    forcePathStyle: options.pathStyle,
+    // Berth has its own hash of everything that it stores, and uses it to detect and report damage.
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      httpAgent: { maxSockets: CONNECTIONS, keepAlive: true },
+      httpsAgent: { maxSockets: CONNECTIONS, keepAlive: true },
+      connectionTimeout: options.connectMs,
+      requestTimeout: options.idleMs,
+      // Waiting for a connection is intended: it bounds the number of requests.
+      socketAcquisitionWarningTimeout: 2 ** 31 - 1,
+    },
+  })
+}
+
+interface Explained {
+  /** What is wrong, for a person. */
+  text: string
+  /** `missing`: the object does not exist. `right`: the key may not do that, or the server cannot. */
+  kind: 'missing' | 'right' | 'other'
+}
+
+/** What an error of the client means; undefined if it is not from S3. */
+export function explainS3(error: unknown): Explained | undefined {
+  if (!(error instanceof Error)) return undefined
+  const { name, message } = error
+  const { code, $metadata } = error as NodeJS.ErrnoException & { $metadata?: { httpStatusCode?: number } }
+  const other = (text: string): Explained => ({ text, kind: 'other' })
+  if (name === 'NoSuchKey') return { text: 'an object is missing', kind: 'missing' }
+  if (name === 'NoSuchBucket')
+    return other('there is no such bucket; make it first (AWS_ENDPOINT_URL_S3 and AWS_REGION say where)')
+  if (name === 'CredentialsProviderError')
+    return other('there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+  if (name === 'InvalidAccessKeyId' || name === 'SignatureDoesNotMatch')
+    return other(`the key is refused (${name}): look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`)
+  if (name === 'AccessDenied' || name === 'NotImplemented' || $metadata?.httpStatusCode === 403)
+    return { text: `this key has not the right to do that: ${message}`, kind: 'right' }
+  if (/region is missing/i.test(message)) return other('AWS_REGION: not set')
+  if (code === 'ENOTFOUND')
+    return other(`${message}; does the server have its buckets in the path (BERTH_S3_PATH_STYLE=true)?`)
+  if (code || name === 'TimeoutError') return other(`the server does not answer: ${message || code}`)
+  return $metadata && other(`${name}: ${message}`)
+}

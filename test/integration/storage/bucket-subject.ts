@@ -1,0 +1,67 @@
+/** Embedded nodes whose blocks are in a bucket of a test's S3 server. */
+import { createBucketPlace } from '../../../src/storage/embedded/bucket/place.ts'
+import { createEmbeddedStorage, markExpiryOf } from '../../../src/storage/embedded.ts'
+import type { Storage } from '../../../src/storage/port.ts'
+import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { type S3Server, startS3 } from '../../support/s3.ts'
+import { temporaryFolder } from './node-process.ts'
+
+export interface BucketWorld {
+  database: TestDatabase
+  s3: S3Server
+  /** Settings with which other processes reach the bucket. */
+  env: Record<string, string>
+  /** A node on the bucket; it is started unless the caller does. */
+  open(options?: { graceMs?: number; writeSeconds?: number; cacheBytes?: number }): Promise<Storage>
+  /** How many packs the bucket has, and their rows. */
+  count(): Promise<{ objects: number; packs: number; blocks: number; inRows: number }>
+  stop(): Promise<void>
+}
+
+const BUCKET = 'blocks'
+
+export async function startBucketWorld(): Promise<BucketWorld> {
+  const database = await startDatabase()
+  const s3 = await startS3()
+  const folder = await s3.createBucket(BUCKET)
+  const { dir, remove } = await temporaryFolder()
+  Object.assign(process.env, s3.env)
+  const opened: Storage[] = []
+  const options = { network: 'public', bucket: BUCKET, prefix: 'of/berth/', pathStyle: true } as const
+  return {
+    database,
+    s3,
+    env: { ...s3.env, BERTH_BLOCKS_S3_URL: `s3://${BUCKET}/of/berth`, BERTH_S3_PATH_STYLE: 'true' },
+    async open({ graceMs = 3_600_000, cacheBytes = 16 * 1024 * 1024, ...more } = {}) {
+      const place = createBucketPlace({
+        ...options,
+        ...more,
+        databaseUrl: database.url,
+        graceMs,
+        markExpiryMs: markExpiryOf(graceMs),
+        cacheBytes,
+        log: database.log,
+      })
+      const storage = createEmbeddedStorage({ dir, network: 'public', allowPrivate: true, place })
+      opened.push(storage)
+      await storage.start()
+      return storage
+    },
+    async count() {
+      const { readdir } = await import('node:fs/promises')
+      const names = await readdir(`${folder}/of/berth`).catch(() => [])
+      const { rows } = await database.pool.query<{ packs: number; blocks: number; inRows: number }>(
+        `SELECT (SELECT count(*)::int FROM node_pack) AS packs, (SELECT count(*)::int FROM node_block) AS blocks,
+          (SELECT count(*)::int FROM node_block WHERE pack_id IS NULL AND NOT is_node) AS "inRows"`,
+      )
+      const objects = names.filter((name) => name.endsWith('.car')).length
+      return { objects, ...(rows[0] ?? { packs: 0, blocks: 0, inRows: 0 }) }
+    },
+    async stop() {
+      for (const storage of opened) await storage.stop()
+      await s3.stop()
+      await remove()
+      await database.stop()
+    },
+  }
+}
