@@ -1,18 +1,25 @@
 /** Embedded nodes whose blocks are in a bucket of a test's S3 server. */
+import { readdir } from 'node:fs/promises'
 import { createBucketPlace } from '../../../src/storage/embedded/bucket/place.ts'
 import { createEmbeddedStorage, markExpiryOf } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type S3Server, startS3 } from '../../support/s3.ts'
-import { temporaryFolder } from './node-process.ts'
+import { type NodeProcess, startNodeProcess, temporaryFolder } from './node-process.ts'
+
+type BucketSettings = { graceMs?: number; writeSeconds?: number; cacheBytes?: number }
 
 export interface BucketWorld {
   database: TestDatabase
   s3: S3Server
   /** Settings with which other processes reach the bucket. */
   env: Record<string, string>
-  /** A node on the bucket; it is started unless the caller does. */
-  open(options?: { graceMs?: number; writeSeconds?: number; cacheBytes?: number }): Promise<Storage>
+  /** A node on the bucket. */
+  open(options?: BucketSettings): Promise<Storage>
+  /** The same in another process. */
+  start(options?: BucketSettings, env?: Record<string, string>): Promise<NodeProcess>
+  /** Makes all times of the rows older, and the marks of processes that were killed with them. */
+  age(hours: number): Promise<void>
   /** How many packs the bucket has, and their rows. */
   count(): Promise<{ objects: number; packs: number; blocks: number; inRows: number }>
   stop(): Promise<void>
@@ -27,28 +34,43 @@ export async function startBucketWorld(): Promise<BucketWorld> {
   const { dir, remove } = await temporaryFolder()
   Object.assign(process.env, s3.env)
   const opened: Storage[] = []
-  const options = { network: 'public', bucket: BUCKET, prefix: 'of/berth/', pathStyle: true } as const
+  const started: NodeProcess[] = []
+  const settingsOf = ({ graceMs = 3_600_000, cacheBytes = 16 * 1024 * 1024, ...more }: BucketSettings) => ({
+    network: 'public' as const,
+    bucket: BUCKET,
+    prefix: 'of/berth/',
+    pathStyle: true,
+    ...more,
+    databaseUrl: database.url,
+    graceMs,
+    markExpiryMs: markExpiryOf(graceMs),
+    cacheBytes,
+  })
   return {
     database,
     s3,
     env: { ...s3.env, BERTH_BLOCKS_S3_URL: `s3://${BUCKET}/of/berth`, BERTH_S3_PATH_STYLE: 'true' },
-    async open({ graceMs = 3_600_000, cacheBytes = 16 * 1024 * 1024, ...more } = {}) {
-      const place = createBucketPlace({
-        ...options,
-        ...more,
-        databaseUrl: database.url,
-        graceMs,
-        markExpiryMs: markExpiryOf(graceMs),
-        cacheBytes,
-        log: database.log,
-      })
+    async open(settings = {}) {
+      const place = createBucketPlace({ ...settingsOf(settings), log: database.log })
       const storage = createEmbeddedStorage({ dir, network: 'public', allowPrivate: true, place })
       opened.push(storage)
       await storage.start()
       return storage
     },
+    async start(settings = {}, env = {}) {
+      const node = await startNodeProcess(dir, { bucket: settingsOf(settings) }, env)
+      started.push(node)
+      return node
+    },
+    async age(hours) {
+      await database.pool.query(`UPDATE node_pack SET changed_at = changed_at - $1 * interval '1 hour'`, [hours])
+      await database.pool.query(`UPDATE node_block SET used_at = used_at - $1 * interval '1 hour'`, [hours])
+      await database.pool.query(
+        `UPDATE node_mark SET renewed_at = renewed_at - $1 * interval '1 hour', started_at = started_at - $1 * interval '1 hour'`,
+        [hours],
+      )
+    },
     async count() {
-      const { readdir } = await import('node:fs/promises')
       const names = await readdir(`${folder}/of/berth`).catch(() => [])
       const { rows } = await database.pool.query<{ packs: number; blocks: number; inRows: number }>(
         `SELECT (SELECT count(*)::int FROM node_pack) AS packs, (SELECT count(*)::int FROM node_block) AS blocks,
@@ -58,6 +80,7 @@ export async function startBucketWorld(): Promise<BucketWorld> {
       return { objects, ...(rows[0] ?? { packs: 0, blocks: 0, inRows: 0 }) }
     },
     async stop() {
+      for (const node of started) await node.kill()
       for (const storage of opened) await storage.stop()
       await s3.stop()
       await remove()

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { BucketPlaceOptions } from '../../../src/storage/embedded/bucket/place.ts'
 import type { EmbeddedOptions } from '../../../src/storage/embedded.ts'
 import { type PinProgress, StorageError, type StorageErrorCode } from '../../../src/storage/port.ts'
 import type { NodeCalls } from './node.program.ts'
@@ -22,6 +23,14 @@ export interface NodeProcess {
   onProgress(listener: (progress: PinProgress) => void): void
   /** Ends the process with SIGKILL and waits for that. Calls under way reject. */
   kill(): Promise<void>
+  /** Resolves once it has ended. */
+  readonly ended: Promise<void>
+}
+
+/** Options of a node in another process. */
+export interface NodeSettings extends Omit<EmbeddedOptions, 'place'> {
+  /** Where its blocks are, if not in its folder. */
+  bucket?: Omit<BucketPlaceOptions, 'log'>
 }
 
 /** A new temporary folder and how to remove it. */
@@ -33,12 +42,14 @@ export async function temporaryFolder(): Promise<{ dir: string; remove: () => Pr
 /** Starts a process with an embedded node on a folder, which it may share with others. */
 export async function startNodeProcess(
   dir: string,
-  options: Partial<EmbeddedOptions> = {},
+  options: Partial<NodeSettings> = {},
+  env: Record<string, string> = {},
 ): Promise<NodeProcess> {
-  const settings: EmbeddedOptions = { dir, network: 'public', allowPrivate: true, ...options }
+  const settings: NodeSettings = { dir, network: 'public', allowPrivate: true, ...options }
   const child: ChildProcess = fork(join(import.meta.dirname, 'node.program.ts'), [JSON.stringify(settings)], {
     serialization: 'advanced',
     execArgv: [],
+    env: { ...process.env, ...env },
   })
   const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
   const listeners = new Set<(progress: PinProgress) => void>()
@@ -72,6 +83,7 @@ export async function startNodeProcess(
       return result as ReturnType<NodeCalls[typeof name]>
     },
     onProgress: (listener) => listeners.add(listener),
+    ended: exited,
     kill: async () => {
       child.kill('SIGKILL')
       await exited

@@ -4,14 +4,22 @@
  */
 import { CID } from 'multiformats/cid'
 import { walkDag } from '../../../src/storage/dag/walk.ts'
+import { createLogger } from '../../../src/log.ts'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
-import { createEmbeddedStorage, type EmbeddedOptions } from '../../../src/storage/embedded.ts'
+import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import { StorageError } from '../../../src/storage/port.ts'
 import { file, folder, texts } from './content.ts'
+import type { NodeSettings } from './node-process.ts'
 
-const options = JSON.parse(process.argv[2] ?? '') as EmbeddedOptions
-const storage = createEmbeddedStorage(options)
-const blocks = new BlockFolder(options.dir, { touchAfterMs: Number.POSITIVE_INFINITY })
+const { bucket, ...options } = JSON.parse(process.argv[2] ?? '') as NodeSettings
+const place =
+  bucket &&
+  (await import('../../../src/storage/embedded/bucket/place.ts')).createBucketPlace({
+    ...bucket,
+    log: createLogger('test', 'silent'),
+  })
+const storage = createEmbeddedStorage({ ...options, ...(place && { place }) })
+const blocks = place?.blocks ?? new BlockFolder(options.dir, { touchAfterMs: Number.POSITIVE_INFINITY })
 const { signal } = new AbortController()
 
 /** Calls that a test can make to the node. CIDs travel as text. */
@@ -32,7 +40,13 @@ const calls = {
     }),
   unpin: async (cid: string) => storage.unpin(CID.parse(cid), { signal }),
   gc: async () => storage.gc({ signal }),
-  /** Reads every block of a DAG from the folder. Rejects if one is missing. */
+  /** Reads every block of a DAG, and verifies it. Rejects if one is missing. */
+  readAll: async (cid: string) => {
+    let bytes = 0
+    for await (const block of storage.blocks(CID.parse(cid), { signal })) bytes += block.bytes.length
+    return bytes
+  },
+  /** Finds every block of a DAG. Rejects if one is missing. */
   verify: async (cid: string) => walkDag(CID.parse(cid), { blocks, retrieve: null, signal }),
 }
 export type NodeCalls = typeof calls
