@@ -7,22 +7,26 @@ const CONNECTIONS = 64
 /**
  * A client with the settings that the AWS SDK reads from the environment: AWS_ENDPOINT_URL_S3, AWS_REGION,
  * AWS_ACCESS_KEY_ID and so on.
- * @param options.idleMs a request fails if nothing arrives for this long. @param options.connectMs default: no limit.
+ * @param options.idleMs a request fails if nothing is sent or arrives for this long.
+ * @param options.connectMs how long connecting may take; default: no limit. @param options.attempts default: 3.
  */
 export function createS3Client(options: {
   pathStyle: boolean
   idleMs: number
   connectMs?: number
+  attempts?: number
 }): S3Client {
   return new S3Client({
     forcePathStyle: options.pathStyle,
+    ...(options.attempts && { maxAttempts: options.attempts }),
     // Berth has its own hash of everything that it stores, and uses it to detect and report damage.
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
       httpAgent: { maxSockets: CONNECTIONS, keepAlive: true },
       httpsAgent: { maxSockets: CONNECTIONS, keepAlive: true },
       connectionTimeout: options.connectMs,
-      requestTimeout: options.idleMs,
+      // Not `requestTimeout`, which only warns.
+      socketTimeout: options.idleMs,
       // Waiting for a connection is intended: it bounds the number of requests.
       socketAcquisitionWarningTimeout: 2 ** 31 - 1,
     },

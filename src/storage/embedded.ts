@@ -9,6 +9,7 @@ import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys'
 import type { CID } from 'multiformats/cid'
 import type { DiskReserve } from '../lib/disk-reserve.ts'
 import { hasCode } from '../lib/files.ts'
+import { orAborted } from '../lib/signals.ts'
 import { callsUntil } from './calls.ts'
 import { assertSupported } from './dag/codecs.ts'
 import { exportCar, readBlock, readBlocks, readFile } from './dag/read.ts'
@@ -86,7 +87,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     return network
   }
 
-  const read = (cid: CID) => readBlock(cid, blocks)
+  /** Reads blocks until the signal fires: a server may be slow. */
+  const reading = (signal: AbortSignal) => (cid: CID) => orAborted(readBlock(cid, blocks), signal)
 
   /** Runs an import whose blocks GC leaves alone, even before it has a root. */
   const keepingImport = async <T>(run: () => Promise<T>): Promise<T> => {
@@ -183,14 +185,14 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           }),
         ),
       ),
-    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(cid, read, combined)),
-    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(cid, read, combined)),
+    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(cid, reading(combined), combined)),
+    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(cid, reading(combined), combined)),
     cat: (cid, { signal, ...range }) =>
-      iterate(signal, (combined) => readFile(cid, read, { ...range, signal: combined })),
+      iterate(signal, (combined) => readFile(cid, reading(combined), { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
-      call(signal, (combined) => resolvePath(cid, path, read, combined)),
-    ls: (cid, { signal }) => iterate(signal, (combined) => listDirectory(cid, read, combined)),
-    block: (cid, { signal }) => call(signal, () => read(cid)),
+      call(signal, (combined) => resolvePath(cid, path, reading(combined), combined)),
+    ls: (cid, { signal }) => iterate(signal, (combined) => listDirectory(cid, reading(combined), combined)),
+    block: (cid, { signal }) => call(signal, (combined) => reading(combined)(cid)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, { blocks, pieces }, combined)),
 
     gc: ({ signal, dryRun = false }) =>

@@ -1,13 +1,19 @@
 /** Embedded nodes whose blocks are in a bucket of a test's S3 server. */
 import { readdir } from 'node:fs/promises'
-import { createBucketPlace } from '../../../src/storage/embedded/bucket/place.ts'
+import { type BucketPlaceOptions, createBucketPlace } from '../../../src/storage/embedded/bucket/place.ts'
 import { createEmbeddedStorage, markExpiryOf } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type S3Server, startS3 } from '../../support/s3.ts'
 import { type NodeProcess, startNodeProcess, temporaryFolder } from './node-process.ts'
 
-type BucketSettings = { graceMs?: number; writeSeconds?: number; cacheBytes?: number }
+interface BucketSettings {
+  graceMs?: number
+  writeSeconds?: number
+  cacheBytes?: number
+  databaseUrl?: string
+  limits?: BucketPlaceOptions['limits']
+}
 
 export interface BucketWorld {
   database: TestDatabase
@@ -18,6 +24,8 @@ export interface BucketWorld {
   open(options?: BucketSettings): Promise<Storage>
   /** The same in another process. */
   start(options?: BucketSettings, env?: Record<string, string>): Promise<NodeProcess>
+  /** The folder that has the objects of the node as files. */
+  objects: string
   /** Makes all times of the rows older, and the marks of processes that were killed with them. */
   age(hours: number): Promise<void>
   /** How many packs the bucket has, and their rows. */
@@ -40,8 +48,8 @@ export async function startBucketWorld(): Promise<BucketWorld> {
     bucket: BUCKET,
     prefix: 'of/berth/',
     pathStyle: true,
-    ...more,
     databaseUrl: database.url,
+    ...more,
     graceMs,
     markExpiryMs: markExpiryOf(graceMs),
     cacheBytes,
@@ -49,6 +57,7 @@ export async function startBucketWorld(): Promise<BucketWorld> {
   return {
     database,
     s3,
+    objects: `${folder}/of/berth`,
     env: { ...s3.env, BERTH_BLOCKS_S3_URL: `s3://${BUCKET}/of/berth`, BERTH_S3_PATH_STYLE: 'true' },
     async open(settings = {}) {
       const place = createBucketPlace({ ...settingsOf(settings), log: database.log })

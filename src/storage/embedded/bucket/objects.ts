@@ -4,8 +4,7 @@ import { createS3Client, explainS3 } from '../../../lib/s3.ts'
 import { StorageError } from '../../port.ts'
 
 /** A server that is away must be noticed while a client still waits. */
-const CONNECT_MS = 4_000
-const IDLE_MS = 20_000
+const LIMITS = { connectMs: 4_000, idleMs: 12_000, attempts: 2 }
 /** What S3 accepts in one request. */
 const REMOVED_AT_ONCE = 1000
 const MARKER = 'berth-blocks.json'
@@ -15,6 +14,8 @@ export interface BucketOptions {
   /** Prefix of all objects; empty, or ends with `/`. */
   prefix: string
   pathStyle: boolean
+  /** Shorter limits, for tests. */
+  limits?: Partial<typeof LIMITS> | undefined
 }
 
 export class BucketObjects {
@@ -25,11 +26,7 @@ export class BucketObjects {
   constructor(options: BucketOptions) {
     this.#options = options
     this.where = `s3://${options.bucket}/${options.prefix}`
-    this.#client = createS3Client({
-      pathStyle: options.pathStyle,
-      connectMs: CONNECT_MS,
-      idleMs: IDLE_MS,
-    })
+    this.#client = createS3Client({ ...LIMITS, ...options.limits, pathStyle: options.pathStyle })
   }
 
   /** A new pack. It has a new id, so that nothing is overwritten and no condition is needed. */
