@@ -29,6 +29,8 @@ export const FIXED: Partial<Record<Setting, string>> = {
   IPFS_CLUSTER_API_URL: 'the stack has one Kubo per network',
   IPFS_PRIVATE_CLUSTER_API_URL: 'the stack has one Kubo per network',
   IPFS_CLUSTER_REPLICATION: 'for IPFS_CLUSTER_API_URL',
+  BERTH_BLOCKS_S3_URL: 'for the embedded IPFS node; the stack has Kubo',
+  BERTH_BLOCKS_CACHE_MB: 'for BERTH_BLOCKS_S3_URL',
   BERTH_OWN_KUBO: 'both nodes belong to the stack',
   JWT_KEY: 'a secret file',
   SECRETS_KEY: 'a secret file',

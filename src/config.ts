@@ -106,11 +106,14 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const alone = Object.keys(NEEDS).filter((name) => given.has(name) && !given.has(NEEDS[name] as string))
   const unused =
     given.has('BERTH_BLOCKS_S3_URL') && given.has('IPFS_API_URL') && given.has('IPFS_PRIVATE_API_URL')
-  if (parsed.success && !unused && unknown.length + former.length + alone.length === 0) return Object.freeze(parsed.data)
+  if (parsed.success && !unused && unknown.length + former.length + alone.length === 0)
+    return Object.freeze(parsed.data)
   const lines = [
     ...alone.map((name) => `${name}: needs ${NEEDS[name]} as well`),
     ...(unused
-      ? ['BERTH_BLOCKS_S3_URL: is for embedded nodes, but both networks have a Kubo (IPFS_API_URL, IPFS_PRIVATE_API_URL)']
+      ? [
+          'BERTH_BLOCKS_S3_URL: is for embedded nodes, but both networks have a Kubo (IPFS_API_URL, IPFS_PRIVATE_API_URL)',
+        ]
       : []),
     ...former.map((name) => `${name}: is no longer a setting${REPLACED[name] && `, use ${REPLACED[name]}`}`),
     ...unknown.map((name) => `${name}: there is no such setting`),

@@ -90,7 +90,8 @@ export const bucket = text.refine(
 )
 /** The IPFS node that Berth used before: a Kubo, or the embedded one in a folder or a bucket. */
 export const previousNode = text.refine(
-  (value) => value === 'embedded' || [url('http', 'https'), bucket].some((type) => type.safeParse(value).success),
+  (value) =>
+    value === 'embedded' || [url('http', 'https'), bucket].some((type) => type.safeParse(value).success),
   'must be the RPC address of a Kubo, embedded, or s3://bucket/prefix',
 )
 /** One PostgreSQL. Its driver would look up several names as one. */

@@ -185,7 +185,8 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
           }),
         ),
       ),
-    exportCar: (cid, { signal }) => iterate(signal, (combined) => exportCar(cid, reading(combined), combined)),
+    exportCar: (cid, { signal }) =>
+      iterate(signal, (combined) => exportCar(cid, reading(combined), combined)),
     blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(cid, reading(combined), combined)),
     cat: (cid, { signal, ...range }) =>
       iterate(signal, (combined) => readFile(cid, reading(combined), { ...range, signal: combined })),
@@ -195,8 +196,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
     block: (cid, { signal }) => call(signal, (combined) => reading(combined)(cid)),
     stat: (cid, { signal }) => call(signal, (combined) => statDag(cid, { blocks, pieces }, combined)),
 
-    gc: ({ signal, dryRun = false }) =>
-      call(signal, (combined) => place.gc({ dryRun, signal: combined })),
+    gc: ({ signal, dryRun = false }) => call(signal, (combined) => place.gc({ dryRun, signal: combined })),
     shortage: async () => null,
     info: ({ signal }) =>
       call(signal, async () => {

@@ -17,8 +17,8 @@ import {
   writeFolder,
 } from '../dag/unixfs-write.ts'
 import type { AddEntry, AddOptions, DagStat, ImportOptions, PutBlock } from '../port.ts'
-import type { NodeBlocks } from './place.ts'
 import { Leaves } from './leaves.ts'
+import type { NodeBlocks } from './place.ts'
 
 /** Imports files as UnixFS; see `Storage.add`. The root is not pinned. */
 export async function importFiles(

@@ -6,9 +6,9 @@ import { type StoredBlocks, walkDag } from '../dag/walk.ts'
 import { badHostNode, type PinOptions, StorageError } from '../port.ts'
 import { throttleProgress } from '../progress.ts'
 import { WriteBehind } from './import.ts'
-import type { NodeBlocks } from './place.ts'
 import type { BlockNetwork } from './network.ts'
 import type { Pieces } from './pieces.ts'
+import type { NodeBlocks } from './place.ts'
 import { search } from './search.ts'
 
 /** How long already connected peers have to respond if no host node could be reached. */

@@ -3,8 +3,8 @@ import { describeDag, type LocalBlocks, MIME_SAMPLE } from '../dag/measure.ts'
 import { missingBlock, readBlock, readFile } from '../dag/read.ts'
 import { walkDag } from '../dag/walk.ts'
 import type { DagStat } from '../port.ts'
-import type { NodeBlocks } from './place.ts'
 import type { Pieces } from './pieces.ts'
+import type { NodeBlocks } from './place.ts'
 
 /** Describes a DAG; see `Storage.stat`. */
 export function statDag(

@@ -17,7 +17,9 @@ const COLLECTING = [
   'gc-after-objects',
   ...WRITING,
 ] satisfies CrashPoint[]
-const crashAt = (point: CrashPoint) => ({ BERTH_CRASH_AT: `${point}@${join(tmpdir(), `berth-${randomUUID()}`)}` })
+const crashAt = (point: CrashPoint) => ({
+  BERTH_CRASH_AT: `${point}@${join(tmpdir(), `berth-${randomUUID()}`)}`,
+})
 
 describe('processes that share blocks in s3', { skip: withoutS3, timeout: 600_000 }, () => {
   let world: BucketWorld

@@ -72,7 +72,9 @@ export async function startBucketWorld(): Promise<BucketWorld> {
       return node
     },
     async age(hours) {
-      await database.pool.query(`UPDATE node_pack SET changed_at = changed_at - $1 * interval '1 hour'`, [hours])
+      await database.pool.query(`UPDATE node_pack SET changed_at = changed_at - $1 * interval '1 hour'`, [
+        hours,
+      ])
       await database.pool.query(`UPDATE node_block SET used_at = used_at - $1 * interval '1 hour'`, [hours])
       await database.pool.query(
         `UPDATE node_mark SET renewed_at = renewed_at - $1 * interval '1 hour', started_at = started_at - $1 * interval '1 hour'`,

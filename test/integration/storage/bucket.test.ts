@@ -154,7 +154,10 @@ describe('blocks in s3', { skip: withoutS3 }, () => {
     const marker = join(world.objects, 'berth-blocks.json')
     assert.ok((await readdir(world.objects)).includes('berth-blocks.json'))
     await rename(marker, `${marker}.aside`)
-    await assert.rejects(world.open(), /^ConfigError: BERTH_BLOCKS_S3_URL: the blocks of this Berth are not at/)
+    await assert.rejects(
+      world.open(),
+      /^ConfigError: BERTH_BLOCKS_S3_URL: the blocks of this Berth are not at/,
+    )
     await rename(`${marker}.aside`, marker)
     await world.open()
   })

@@ -3,8 +3,8 @@
  * results are IPC messages.
  */
 import { CID } from 'multiformats/cid'
-import { walkDag } from '../../../src/storage/dag/walk.ts'
 import { createLogger } from '../../../src/log.ts'
+import { walkDag } from '../../../src/storage/dag/walk.ts'
 import { BlockFolder } from '../../../src/storage/embedded/blocks.ts'
 import { createEmbeddedStorage } from '../../../src/storage/embedded.ts'
 import { StorageError } from '../../../src/storage/port.ts'

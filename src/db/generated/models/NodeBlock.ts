@@ -686,6 +686,9 @@ export type $NodeBlockPayload<ExtArgs extends runtime.Types.Extensions.InternalA
     pack: Prisma.$NodePackPayload<ExtArgs> | null
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
+    /**
+     * One of: public, private
+     */
     network: string
     /**
      * The multihash.

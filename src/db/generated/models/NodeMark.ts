@@ -346,6 +346,9 @@ export type $NodeMarkPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
+    /**
+     * One of: public, private
+     */
     network: string
     /**
      * Null for an import.

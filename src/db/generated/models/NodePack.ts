@@ -505,9 +505,13 @@ export type $NodePackPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     id: string
+    /**
+     * One of: public, private
+     */
     network: string
     /**
-     * writing, until its blocks have rows; stored; dead, once its object is to be removed.
+     * `writing` until its blocks have rows, `dead` once its object is to be removed.
+     * One of: writing, stored, dead
      */
     state: string
     bytes: bigint

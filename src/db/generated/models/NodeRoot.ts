@@ -273,6 +273,9 @@ export type $NodeRootPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
   name: "NodeRoot"
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
+    /**
+     * One of: public, private
+     */
     network: string
     cid: string
   }, ExtArgs["result"]["nodeRoot"]>

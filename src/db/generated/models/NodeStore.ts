@@ -268,6 +268,9 @@ export type $NodeStorePayload<ExtArgs extends runtime.Types.Extensions.InternalA
   name: "NodeStore"
   objects: {}
   scalars: runtime.Types.Extensions.GetPayloadResult<{
+    /**
+     * One of: public, private
+     */
     network: string
     id: string
   }, ExtArgs["result"]["nodeStore"]>

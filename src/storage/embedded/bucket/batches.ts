@@ -6,7 +6,8 @@ export class Batches<V> {
   readonly #ask: (keys: Uint8Array[]) => Promise<Map<string, V>>
   readonly #most: number
   readonly #atOnce: number
-  #waiting: { key: Uint8Array; resolve: (value: V | undefined) => void; reject: (error: unknown) => void }[] = []
+  #waiting: { key: Uint8Array; resolve: (value: V | undefined) => void; reject: (error: unknown) => void }[] =
+    []
   #underWay = 0
 
   /**

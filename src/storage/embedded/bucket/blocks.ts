@@ -21,7 +21,13 @@ const PART_BYTES = 256 * 1024
 /** How often a block is looked up while collections move it. */
 const TRIES = 4
 
-type Place = { size: number; pack_id: string | null; at: number | null; bytes: Buffer | null; linkless: number | null }
+type Place = {
+  size: number
+  pack_id: string | null
+  at: number | null
+  bytes: Buffer | null
+  linkless: number | null
+}
 
 export interface BucketBlocksOptions {
   network: Network

@@ -22,7 +22,7 @@ export class PartCache {
       return known
     }
     const underWay = this.#reads.get(key)
-    if (underWay) return underWay
+    if (underWay !== undefined) return underWay
     const read = load().finally(() => this.#reads.delete(key))
     this.#reads.set(key, read)
     const bytes = await read

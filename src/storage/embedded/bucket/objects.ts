@@ -53,7 +53,9 @@ export class BucketObjects {
       )
       const [first] = Errors
       if (first)
-        throw this.#explain(Object.assign(new Error(first.Message), { name: first.Code ?? 'Error', $metadata: {} }))
+        throw this.#explain(
+          Object.assign(new Error(first.Message), { name: first.Code ?? 'Error', $metadata: {} }),
+        )
     }
   }
 
@@ -110,8 +112,12 @@ export class BucketObjects {
 
   #explain(error: unknown): StorageError {
     const text = explainS3(error)?.text ?? (error as Error).message
-    return new StorageError('unavailable', `The bucket of the IPFS blocks failed: s3://${this.#options.bucket}: ${text}`, {
-      cause: error,
-    })
+    return new StorageError(
+      'unavailable',
+      `The bucket of the IPFS blocks failed: s3://${this.#options.bucket}: ${text}`,
+      {
+        cause: error,
+      },
+    )
   }
 }

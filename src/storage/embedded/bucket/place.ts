@@ -1,7 +1,6 @@
 /** The place of an embedded node whose blocks are in S3, with their index in PostgreSQL. Load it only if it is used. */
-import { withAdvisoryLock } from '../../../db/advisory-locks.ts'
+import { lockSession, withAdvisoryLock } from '../../../db/advisory-locks.ts'
 import { isTransient } from '../../../db/database-errors.ts'
-import { lockSession } from '../../../db/advisory-locks.ts'
 import { createPool } from '../../../db/pool.ts'
 import { withSession } from '../../../db/session.ts'
 import { readStore } from '../../../db/statements/node-roots.ts'
