@@ -3572,6 +3572,7 @@ var operator_commands_default = {
   engines: "versions of OpenClaw that agents can run",
   backup: "copy all of Berth while it runs",
   restore: "restore a backup",
+  storage: "read all content, and report what is missing or damaged",
   gc: "free the space of unreferenced content",
   migrate: "bring the database schema up to date",
   health: "check the process on this machine",

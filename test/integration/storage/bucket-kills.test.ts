@@ -109,7 +109,7 @@ describe('processes that share blocks in s3', { skip: withoutS3, timeout: 600_00
       }
     }
     const collections = collect()
-    const ends = Date.now() + 12_000
+    const ends = Date.now() + 8_000
     const rounds = await Promise.all(
       ['same', 'same', 'other'].map(async (seed, i) => {
         const node = await start({ graceMs })

@@ -9,20 +9,21 @@ import { startDatabase } from '../../support/database.ts'
 import { until } from '../../support/processes.ts'
 import { withoutS3 } from '../../support/s3.ts'
 import { type BucketWorld, startBucketWorld } from './bucket-subject.ts'
-import { carCases } from './cases/car.ts'
 import { failsWith, pinned } from './cases/context.ts'
+import { gcCases } from './cases/gc.ts'
+import { pinCases } from './cases/pin.ts'
 import { readCases } from './cases/read.ts'
 import { collect, file, folder, randomBytes, texts } from './content.ts'
-import { keepingCases, storageContract } from './contract.ts'
+import { storageContract } from './contract.ts'
 
-// Other cases are about the shapes of DAGs, whatever place their blocks are in.
+// The other groups pass as well, but are about the shapes of DAGs, in whatever place their blocks are.
 storageContract(
   'embedded, blocks in s3',
   async () => {
     const world = await startBucketWorld()
     return { storage: await world.open({ graceMs: 300 }), close: () => world.stop() }
   },
-  { skip: withoutS3, groups: [readCases, carCases, ...keepingCases] },
+  { skip: withoutS3, groups: [readCases, pinCases, gcCases] },
 )
 
 /** A server between a node and S3: it passes everything on, holds it back for now, or accepts nobody. */
