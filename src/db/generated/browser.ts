@@ -147,6 +147,7 @@ export type NodePack = Prisma.NodePackModel
 /**
  * Model NodeBlock
  * A block of an embedded IPFS node whose blocks are in S3: in a pack, or in the row itself.
+ * CHECK ((((pack_id IS NULL) = (at IS NULL)) AND ((pack_id IS NULL) = (bytes IS NOT NULL))))
  */
 export type NodeBlock = Prisma.NodeBlockModel
 /**

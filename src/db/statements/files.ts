@@ -109,7 +109,7 @@ export const findReference = statement({
 /** The CIDs that must be pinned on a network, in order and after one of them. */
 export const readKeptCids = statement({
   name: 'kept-cids',
-  parameters: ['text', 'text', 'int4'],
+  parameters: ['text', 'text', 'int8'],
   columns: { cid: 'text' },
   text: `SELECT cid FROM (
       SELECT cid_v1 AS cid FROM file

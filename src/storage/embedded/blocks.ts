@@ -21,6 +21,7 @@ import type { NodeBlocks } from './place.ts'
  * as a missing block.
  */
 export class BlockFolder implements NodeBlocks {
+  readonly gathers = false
   readonly window = { blocks: 16, bytes: Number.POSITIVE_INFINITY }
   readonly dir: string
   readonly tempDir: string

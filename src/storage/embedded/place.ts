@@ -17,7 +17,9 @@ export interface NodeBlocks extends StoredBlocks {
   write(cid: CID, bytes: Uint8Array): Promise<void>
   /** Like `write`, unless the block is here, which then counts as used. */
   store(cid: CID, bytes: Uint8Array): Promise<void>
-  /** Stores now what waits for more blocks to be stored with. */
+  /** Whether a leaf waits for others to be stored with it, so that a caller had better not wait for it. */
+  readonly gathers: boolean
+  /** Stores now what waits. */
   flush(): void
   /** What one import may have under way. */
   readonly window: { readonly blocks: number; readonly bytes: number }

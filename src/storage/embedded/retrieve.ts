@@ -78,12 +78,13 @@ export async function retrieveDag(
     )
   }
 
-  // A node is stored before its children are requested; its leaves need not be, until the DAG is pinned.
+  // A node is stored before its children are requested; leaves need not be, until the DAG is pinned.
   const writes = new WriteBehind(deps.blocks)
   const stored: StoredBlocks = {
     read: (cid) => deps.blocks.read(cid),
     use: (cid) => deps.blocks.use(cid),
-    write: (cid, bytes) => (isLeafCodec(cid) ? writes.put(cid, bytes) : deps.blocks.write(cid, bytes)),
+    write: (cid, bytes) =>
+      deps.blocks.gathers && isLeafCodec(cid) ? writes.put(cid, bytes) : deps.blocks.write(cid, bytes),
   }
 
   progress.report({ phase: 'searching', blocks, bytes, totalBytes })

@@ -277,6 +277,9 @@ export type $NodeRootPayload<ExtArgs extends runtime.Types.Extensions.InternalAr
      * One of: public, private
      */
     network: string
+    /**
+     * COLLATE "C"
+     */
     cid: string
   }, ExtArgs["result"]["nodeRoot"]>
   composites: {}

@@ -45,6 +45,7 @@ export interface BucketBlocksOptions {
  * their rows: they are small, and each collection needs all of them.
  */
 export class BucketBlocks implements NodeBlocks {
+  readonly gathers = true
   readonly window = { blocks: 1024, bytes: 2 * PACK_BYTES }
   readonly #options: BucketBlocksOptions
   readonly #cache: PartCache
