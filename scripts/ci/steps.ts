@@ -109,6 +109,11 @@ export const IN_TURN: Record<Turn, Step[]> = {
       needs: ['servers', 'engines', 'kubo', 's3'],
       isFinal: true,
     },
+    {
+      name: 'blocks in s3',
+      run: `${ONE} 'test/integration/storage/bucket*.test.ts'`,
+      needs: ['servers', 's3'],
+    },
     { name: 'tls on caddy', run: 'npm run test:tls', needs: ['servers', 'caddy', 'engines'] },
     { name: 'alert rules', run: 'scripts/ci/prometheus.sh' },
   ],

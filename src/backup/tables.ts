@@ -16,8 +16,8 @@ const TURN_MS = 250
 
 /**
  * Tables that are not copied: what migrations write, what processes report about themselves, agents and this machine,
- * sums that triggers recompute from the rows of `file` and `model_spending`, and sign-ins that last only minutes; and where
- * blocks are in S3, because a backup contains the blocks.
+ * sums that triggers recompute from the rows of `file` and `model_spending`, and sign-ins that last only minutes.
+ * The places of blocks in S3 are left out, because a backup contains the blocks.
  * Events and their deliveries are left out too, because followers have already seen what a restore takes back.
  */
 const LEFT_OUT = [

@@ -34,13 +34,13 @@ export function createS3Client(options: {
 }
 
 interface Explained {
-  /** What is wrong, for a person. */
+  /** The problem, for a person. */
   text: string
   /** `missing`: the object does not exist. `right`: the key may not do that, or the server cannot. */
   kind: 'missing' | 'right' | 'other'
 }
 
-/** What an error of the client means; undefined if it is not from S3. */
+/** The meaning of an error of the client; undefined if it is not from S3. */
 export function explainS3(error: unknown): Explained | undefined {
   if (!(error instanceof Error)) return undefined
   const { name, message } = error

@@ -77,7 +77,7 @@ describe('blocks in s3', { skip: withoutS3, timeout: 400_000 }, () => {
     for (const content of filled.contents.slice(1)) await served(stack.url, content)
   })
 
-  it('two web and two worker processes share the blocks, and the death of some of them loses nothing', async () => {
+  it('two web and two worker processes share blocks, which survive the death of some', async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
     const others: Running[] = []

@@ -12,7 +12,7 @@ CREATE TABLE node_pack (
   bytes      bigint NOT NULL,
   changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
--- Those that a collection has to look at; most packs are stored.
+-- The packs that a collection has to look at; most are stored.
 CREATE INDEX node_pack_unsettled ON node_pack (network, changed_at) WHERE state <> 'stored';
 
 CREATE TABLE node_block (

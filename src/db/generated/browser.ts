@@ -141,7 +141,7 @@ export type GarbageCollection = Prisma.GarbageCollectionModel
 export type NodeStore = Prisma.NodeStoreModel
 /**
  * Model NodePack
- * An object in S3 with many blocks. It is never changed: one that is hardly used any more is rewritten under another id.
+ * An object in S3 with many blocks. It is never changed: a hardly used one is rewritten under another id.
  */
 export type NodePack = Prisma.NodePackModel
 /**

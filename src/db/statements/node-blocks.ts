@@ -34,7 +34,7 @@ export const sizeBlocks = statement({
     FROM node_block WHERE network = $1 AND hash = ANY ($2)`,
 })
 
-/** Blocks that count as used from now on. Those that a collection has just removed are missing. */
+/** Blocks that count as used from now on. Blocks that a collection has just removed are missing. */
 export const touchBlocks = statement({
   name: 'node-block-touch',
   parameters: ['text', HASHES],
@@ -153,7 +153,7 @@ export const giveUpPacks = statement({
       OR (id = ANY ($3) AND state = 'stored' AND NOT EXISTS (SELECT FROM node_block WHERE pack_id = p.id)))`,
 })
 
-/** Packs whose object is to be removed; `last` if they have been dead for `$2` seconds, so that nobody writes it any more. */
+/** Packs whose object is to be removed; `last` if they have been dead for `$2` seconds, so that nobody can still write it. */
 export const deadPacks = statement({
   name: 'node-pack-dead',
   parameters: ['text', 'float8'],

@@ -40,7 +40,7 @@ export const pageRoots = statement({
   text: `SELECT cid FROM node_root WHERE network = $1 AND cid > $2 ORDER BY cid LIMIT $3`,
 })
 
-/** What is being pinned, and the time since when a block must have been used to stay without a root. */
+/** The pins in progress, and the cutoff: a block that was used since then stays without a root. */
 export const readMarks = statement({
   name: 'node-mark-read',
   parameters: ['text', 'float8'],

@@ -21,7 +21,7 @@ export interface NodeBlocks extends StoredBlocks {
   readonly gathers: boolean
   /** Stores now what waits. */
   flush(): void
-  /** What one import may have under way. */
+  /** The most that one import may have under way. */
   readonly window: { readonly blocks: number; readonly bytes: number }
   /** Call it before the effort of fetching blocks. @throws StorageError `no_space`. */
   admit(): Promise<void>

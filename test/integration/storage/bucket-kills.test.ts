@@ -93,7 +93,7 @@ describe('processes that share blocks in s3', { skip: withoutS3, timeout: 600_00
     })
   }
 
-  test('content that others delete, collect and upload again at the same time is whole whenever it is pinned', async () => {
+  test('pinned content is whole while others delete, collect and upload it again', async () => {
     const graceMs = 200
     const collecting = new AbortController()
     const collect = async () => {

@@ -107,7 +107,7 @@ describe('blocks in s3', { skip: withoutS3 }, () => {
     assert.ok((await collect(storage.exportCar(again.cid, { signal }))).length > 600_000)
   })
 
-  test('an upload whose pack was given up meanwhile fails, and succeeds the next time', async (t) => {
+  test('an upload whose pack is given up in the meantime fails, and succeeds the next time', async (t) => {
     const collector = await world.start({ writeSeconds: 0 })
     // Earlier failures left packs.
     await collector.call('gc')

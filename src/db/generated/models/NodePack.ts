@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model NodePack
- * An object in S3 with many blocks. It is never changed: one that is hardly used any more is rewritten under another id.
+ * An object in S3 with many blocks. It is never changed: a hardly used one is rewritten under another id.
  */
 export type NodePackModel = runtime.Types.Result.DefaultSelection<Prisma.$NodePackPayload>
 

@@ -23,11 +23,11 @@ const WRITE_SECONDS = 3600
 /** A dead pack's object is removed again for this long: a machine that slept may still send it. */
 const DEAD_SECONDS = 24 * 3600
 const PAGE = 2000
-/** A pack of which less than this is used is rewritten. */
+/** A pack is rewritten if less of it is used. */
 const USED_SHARE = 0.5
 /** Bytes that one collection rewrites at most; the next one continues. */
 const MOVED_BYTES = 256 * 1024 * 1024
-/** What a block takes in a pack besides its hash and its bytes. */
+/** Bytes of a block in a pack besides its hash and its content. */
 const HEAD_BYTES = 4
 const NO_ID = '00000000-0000-0000-0000-000000000000'
 
@@ -47,7 +47,7 @@ export interface CollectOptions extends PackDeps {
  * in any process.
  *
  * A block stays if a pin, finished or in progress, leads to it, or if it was used after the cutoff: see `collectGarbage`
- * of folders, whose rule this is. Here PostgreSQL decides on each row alone: either a use comes first, and the row no
+ * of folders, whose rule this is. Here PostgreSQL decides on each row separately: either a use comes first, and the row no
  * longer matches, or the removal does, and the user finds no block and stores it again, in another pack. Objects follow
  * the rows: an object is removed only once its pack's row says that it is dead, which is final. So it loses nothing if it
  * is killed, or runs twice, or loses its lock; the lock only saves work.
@@ -124,7 +124,7 @@ async function tidyPacks(options: CollectOptions, used: Map<string, number>, bef
   )
 }
 
-/** Removes the objects of packs that nobody uses any more. @param empty packs that seem to have no blocks. */
+/** Removes the objects of unused packs. @param empty packs that seem to have no blocks. */
 async function removeDead(
   { network, pool, objects, writeSeconds = WRITE_SECONDS }: CollectOptions,
   empty: string[],

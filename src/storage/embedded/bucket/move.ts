@@ -1,4 +1,4 @@
-/** Moves blocks into new packs: out of rows, and out of packs of which little is still used. */
+/** Moves blocks into new packs: out of rows, and out of packs that are hardly used. */
 import { moveBlocks, packedBlocks, waitingBlocks } from '../../../db/statements/node-blocks.ts'
 import { matches } from '../../dag/codecs.ts'
 import { cidOf, PACK_BYTES, type PackDeps, storePack } from './packs.ts'

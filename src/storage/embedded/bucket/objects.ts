@@ -5,7 +5,7 @@ import { StorageError } from '../../port.ts'
 
 /** A server that is away must be noticed while a client still waits. */
 const LIMITS = { connectMs: 4_000, idleMs: 12_000, attempts: 2 }
-/** What S3 accepts in one request. */
+/** The most that S3 accepts in one request. */
 const REMOVED_AT_ONCE = 1000
 const MARKER = 'berth-blocks.json'
 

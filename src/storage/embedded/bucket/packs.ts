@@ -16,7 +16,7 @@ import type { BucketObjects } from './objects.ts'
 /** A pack is closed at this size; its last block may exceed it. */
 export const PACK_BYTES = 4 * 1024 * 1024
 
-/** A block in the index is known by its multihash alone, whatever the codec of the CIDs that lead to it. */
+/** The index has the multihash of a block, whatever the codecs of the CIDs that lead to it. */
 export const cidOf = (hash: Uint8Array): CID => CID.createV1(raw.code, decodeDigest(hash))
 
 export interface PackDeps {

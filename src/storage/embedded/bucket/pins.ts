@@ -68,7 +68,7 @@ export class PinRows implements NodePins {
     return {
       release: async () => {
         clearInterval(renewal)
-        // One that stays keeps blocks for longer, until it expires.
+        // If it stays, it keeps blocks until it expires.
         await removeMark.run(this.#pool, id).catch(() => {})
       },
     }
