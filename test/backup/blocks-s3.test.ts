@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { createPool } from '../../src/db/pool.ts'
+import { createLogger } from '../../src/log.ts'
 import { startDatabase } from '../support/database.ts'
 import { gatewayReader } from '../support/gateway.ts'
 import { freePort, type Running, run, until } from '../support/processes.ts'
@@ -66,12 +68,13 @@ describe('blocks in s3', { skip: withoutS3, timeout: 400_000 }, () => {
       IPFS_PRIVATE_API_URL_PREVIOUS: 'embedded',
     })
     filled.contents.push(await upload(filled.api, 'public', randomBytes(400_000), { name: 'meanwhile' }))
-    await until('all is copied', () =>
-      berth(stack.env, 'storage', 'verify').then(
-        () => true,
-        () => false,
-      ),
-    )
+    const pool = createPool(stack.env.DATABASE_URL ?? '', 1, createLogger('test', 'silent'))
+    await until('all is copied', async () => {
+      const { rowCount } = await pool.query('SELECT FROM node_root')
+      return rowCount === filled.contents.length
+    })
+    await pool.end()
+    await berth(stack.env, 'storage', 'verify')
     await restartWith({ IPFS_API_URL_PREVIOUS: undefined, IPFS_PRIVATE_API_URL_PREVIOUS: undefined })
     // The first is swapped for the second.
     for (const content of filled.contents.slice(1)) await served(stack.url, content)
