@@ -1,3 +1,4 @@
+import { useState } from 'react'
 import { useChange } from '../../../api/change.ts'
 import { api, unwrap } from '../../../api/client.ts'
 import { Section } from '../../../parts/section.tsx'
@@ -24,12 +25,16 @@ export function Protocols({
       }),
     ),
   )
-  // A choice is shown before it is saved, and the next one adds to it.
-  const chosen = save.isPending ? save.variables : protocols
+  /** A choice that is not saved yet: it is shown at once, and the next one adds to it. */
+  const [wanted, setWanted] = useState<Protocol[]>()
+  const choose = (wanted: Protocol[]) => {
+    setWanted(wanted)
+    save.mutate(wanted, { onSettled: () => setWanted(undefined) })
+  }
   return (
     <Section title={t.protocols} hint={t.protocolsHint}>
       <Card>
-        <ProtocolChecks chosen={chosen} onChange={save.mutate} />
+        <ProtocolChecks chosen={wanted ?? protocols} onChange={choose} />
         <Problem error={save.error} />
         {protocols.length > 0 && (
           <dl className="mt-4 space-y-4 text-sm">
