@@ -1,6 +1,6 @@
 /** An HTTPS API that takes keys, as brokered secrets travel to it: it records and repeats all that it gets. */
 import { generateKeyPairSync } from 'node:crypto'
-import { type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -16,6 +16,8 @@ export interface KeysRequest {
 }
 
 export interface KeysServer {
+  /** URL of the Berth whose `/mcp` it offers. */
+  berth: string | undefined
   readonly port: number
   /** The certificate of its authority, in PEM. */
   readonly ca: string
@@ -46,21 +48,17 @@ export async function startKeysServer(options: {
       requests.push({ method, url, headers, body: '' })
       const [, password] = decode(headers.authorization).split(':')
       if (password !== key) return void res.writeHead(401, { 'www-authenticate': 'Basic realm=git' }).end()
-      const target = new URL(url, git)
-      const inner = request(target, { method, headers: { ...headers, host: target.host } }, (answer) => {
-        res.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(res)
-      })
-      inner.on('error', () => res.destroy())
-      return void req.pipe(inner)
+      return forward(req, res, git)
     }
+    if (own.berth && url === '/mcp') return forward(req, res, own.berth)
     const body = await text(req).catch(() => '')
     requests.push({ method, url, headers, body })
     answer(new URL(url, `https://${host}`), { headers, key }, res)
   })
   server.on('tlsClientError', () => {})
   await listen(server, address, port)
-  return {
+  const own: KeysServer = {
+    berth: undefined,
     port: (server.address() as AddressInfo).port,
     ca,
     requests,
@@ -69,6 +67,18 @@ export async function startKeysServer(options: {
       await new Promise((resolve) => server.close(resolve))
     },
   }
+  return own
+}
+
+function forward(req: IncomingMessage, res: ServerResponse, base: string): void {
+  const { method, url = '/', headers } = req
+  const target = new URL(url, base)
+  const inner = request(target, { method, headers: { ...headers, host: target.host } }, (answer) => {
+    res.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(res)
+  })
+  inner.on('error', () => res.destroy())
+  req.pipe(inner)
 }
 
 function answer(

@@ -10,6 +10,7 @@ import { startGitBackend } from '../../support/git-backend.ts'
 import { commitTo } from '../../support/git-repositories.ts'
 import { until } from '../../support/processes.ts'
 import { stackKind } from '../../support/stack.ts'
+import { TerminalClient } from '../../support/terminal.ts'
 import { openContext, startShared } from '../context.ts'
 import { AT_ONCE, patientHost, running, type TestAgent, useStandIn } from './context.ts'
 import { openGround } from './keys-ground.ts'
@@ -39,7 +40,13 @@ async function open() {
   await useStandIn(context, stranger)
   const create = async (name: string, more: object = {}) =>
     (await owner.api.post('/v0/secrets', { name, value: VALUE, hosts: [host], ...more })).body.secret.id
-  const secretIds = [await create('KEYS_API_KEY'), await create('KEYS_PASSWORD', { via: { as: 'basic' } })]
+  const reader = await owner.keyed('org:agents:read')
+  for (const server of servers) server.berth = context.url
+  const secretIds = [
+    await create('KEYS_API_KEY'),
+    await create('KEYS_PASSWORD', { via: { as: 'basic' } }),
+    await create('OTHER_BERTH_KEY', { value: reader.key }),
+  ]
   // The real engine writes its state to disk, and runs tools in an environment of its own.
   const [agent, other] = await Promise.all([start(owner.api, { secretIds }), start(stranger.api)])
 
@@ -60,7 +67,7 @@ async function open() {
     const got = servers.flatMap(({ requests }, i) => requests.slice(before[i]))
     return { text, got: got[0], last: got.at(-1) }
   }
-  return { agent, call, context, elsewhere, exec, host, other, owner, placeholder, secretIds }
+  return { agent, call, context, elsewhere, exec, host, other, owner, placeholder, reader, secretIds }
 }
 
 /** An agent that is removed with its Berth. */
@@ -73,7 +80,7 @@ const mentions = (what: object | string) => JSON.stringify(what).includes(VALUE)
 const scene = whyNot ? undefined : await open()
 
 describe('a brokered secret', { skip: whyNot }, () => {
-  const { agent, call, context, elsewhere, exec, host, other, owner, placeholder, secretIds } =
+  const { agent, call, context, elsewhere, exec, host, other, owner, placeholder, reader, secretIds } =
     scene as NonNullable<typeof scene>
 
   it('a brokered secret reaches its host as value, and the agent as placeholder', async () => {
@@ -101,6 +108,16 @@ describe('a brokered secret', { skip: whyNot }, () => {
       `grep -alF -f <(${what}) /proc/[0-9]*/{environ,cmdline} 2>/dev/null | wc -l`
     assert.equal(await exec(search(PRINT)), '0')
     assert.notEqual(await exec(search('echo $KEYS_API_KEY')), '0')
+  })
+  it('a terminal has the placeholder of a brokered secret in its environment, not the value', async () => {
+    const headers = { authorization: `Bearer ${owner.api.key}` }
+    const terminal = new TerminalClient(context.url, `${agent.path}/console/terminal`, { headers })
+    after(() => terminal.raw.terminate())
+    await terminal.message('ready')
+    terminal.type('env; export -p; cat /proc/[0-9]*/environ 2> /dev/null; echo e""nd\r')
+    await terminal.sees('end\r\n')
+    assert.ok(terminal.shown.includes(`KEYS_API_KEY=${placeholder}`))
+    assert.ok(!mentions(terminal.shown))
   })
   it('a brokered secret is in no memory of its sandbox, and in no core dump', async () => {
     const scan = `node -e '${SCAN.replaceAll('\n', ' ')}'`
@@ -237,6 +254,24 @@ describe('a brokered secret', { skip: whyNot }, () => {
     })
     assert.equal(status, 200, JSON.stringify(body))
     assert.match(body.choices[0].message.content, /"welcome":true[\s\S]*refs\/heads\/main/)
+  })
+  it('a Berth accepts its key at /mcp from an agent that has only the placeholder', async () => {
+    const body = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'agents_list', arguments: {} },
+    }
+    const headers = [
+      'Authorization: Bearer $OTHER_BERTH_KEY',
+      'Content-Type: application/json',
+      'Accept: application/json, text/event-stream',
+      'MCP-Protocol-Version: 2025-11-25',
+    ]
+    const options = headers.map((header) => `-H "${header}"`).join(' ')
+    const listed = await exec(`curl -sS ${options} -d '${JSON.stringify(body)}' https://${host}/mcp`)
+    assert.match(listed, new RegExp(agent.agentId))
+    assert.notEqual(await exec('echo $OTHER_BERTH_KEY'), reader.key)
   })
   it('a new value is used within a second, and one without hosts not at all', async () => {
     const [id] = secretIds

@@ -61,7 +61,7 @@ describe('berth agents', () => {
     )
     assert.equal(await berth('agents', 'tasks', 'rm', agentId, id), `deleted ${id}`)
   })
-  it('an agent is created with protocols and forked, and a fork beyond the plan’s limit is an error', async () => {
+  it('an agent is created with protocols, and forked until the plan’s limit', async () => {
     const plan = `three ${randomUUID()}`
     await context.sql(
       `INSERT INTO plan (name, agent_limit, channels, custom_domains, pin_by_cid) VALUES ($1, 3, true, true, true)`,
