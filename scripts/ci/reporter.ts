@@ -32,10 +32,8 @@ export default async function* record(events: AsyncIterable<TestEvent>): AsyncGe
 export function recordOf({ type, data }: TestEvent, names: string[]): TestRecord | undefined {
   if (type !== 'test:pass' && type !== 'test:fail') return undefined
   const { nesting, name, skip, todo, details } = data
-  // `file` is where a test is declared, `entryFile` is the file that ran; a file that cannot be loaded has only the former.
-  const { entryFile = data.file } = data as { entryFile?: string }
   const record = {
-    file: relative(process.cwd(), entryFile ?? ''),
+    file: relative(process.cwd(), fileOf(data) ?? ''),
     names: [...names.slice(0, nesting), name],
     type: details.type === 'suite' ? ('suite' as const) : ('test' as const),
   }
@@ -46,4 +44,12 @@ export function recordOf({ type, data }: TestEvent, names: string[]): TestRecord
   if (error.failureType === 'subtestsFailed') return undefined
   const [reason = ''] = error.message.split('\n')
   return { ...record, status: 'failed', reason: reason.slice(0, 300) }
+}
+
+/**
+ * The file that runs a test by itself. `file` is where it is declared, `entryFile` is the file that ran, which may be a
+ * group of test files; a file that cannot be loaded has only the former.
+ */
+function fileOf({ file, entryFile = file }: { file?: string; entryFile?: string }): string | undefined {
+  return entryFile?.includes('/groups/') ? file : entryFile
 }

@@ -187,12 +187,16 @@ const COUNT_WAITING = `WITH RECURSIVE waiting AS (
     UNION SELECT next.pid FROM pg_stat_activity next JOIN waiting ON waiting.pid = ANY (pg_blocking_pids(next.pid)))
   SELECT count(*)::int AS count FROM waiting`
 
+/** The context on the shared Berth of the run, for all test files that this process runs. */
+let opened: Promise<Context> | undefined
+
 /** The Berth of this run. Call it once in a file, at the top level. */
 export async function openContext(berth?: Stack): Promise<Context> {
   const shared = process.env[SHARED]
   if (!berth && shared) {
     const { url, env, key } = JSON.parse(shared)
-    return createContext({ url, env, berth: cli(env) }, key)
+    opened ??= createContext({ url, env, berth: cli(env) }, key)
+    return opened
   }
   const own = berth ?? (await startShared())
   after(() => own.stop())

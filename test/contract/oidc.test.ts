@@ -1,7 +1,7 @@
 /** Sign-in at an OpenID provider: who gets in, as which user, and responses that are not meant for this browser. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { assertError, Client, type Reply, soon } from '../support/client.ts'
 import { DocumentCheck } from '../support/openapi.ts'
 import {
@@ -14,7 +14,7 @@ import {
 import { freePort } from '../support/processes.ts'
 import { openContext, type Workspace } from './context.ts'
 import { SESSION_NEEDED } from './session-client.ts'
-import { startWebProcess, type WebProcess } from './web-process.ts'
+import { startWebProcess } from './web-process.ts'
 
 const context = await openContext()
 const { env, sql, workspace } = context
@@ -25,28 +25,18 @@ const UNKNOWN =
 const AWAY = 'The OpenID provider cannot be reached: try again later'
 const OF_DASHBOARD = { 'berth-session': '1' }
 
-let provider: StartedProvider
-let joined: Workspace
-let web: WebProcess
-let page: string
+const port = await freePort()
+const joined = await workspace()
+const web = await startWebProcess(env, {
+  ...oidcSettings(port),
+  BERTH_OIDC_JOIN: `joined.example:viewer:${joined.name}`,
+})
+after(() => web.running.end())
+const page = `${web.url}/login`
+const provider = await startProvider(page, { port })
+after(() => provider.stop())
 /** The API of the web process that uses the provider, without a key. */
-let anonymous: Client
-
-before(async () => {
-  const port = await freePort()
-  joined = await workspace()
-  web = await startWebProcess(env, {
-    ...oidcSettings(port),
-    BERTH_OIDC_JOIN: `joined.example:viewer:${joined.name}`,
-  })
-  page = `${web.url}/login`
-  provider = await startProvider(page, { port })
-  anonymous = new Client(web.url, await DocumentCheck.load(web.url))
-})
-after(async () => {
-  await web?.running.end()
-  await provider?.stop()
-})
+const anonymous = new Client(web.url, await DocumentCheck.load(web.url))
 
 const someone = (): Account => {
   const sub = randomUUID()

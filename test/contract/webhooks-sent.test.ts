@@ -16,6 +16,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const page = await readFile(join(ROOT, 'docs/webhooks.md'), 'utf8')
 const [byLibrary = '', byHand = ''] = [...page.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code)
 
+const context = await openContext()
+
 /** The loopback ports to which the shared Berth may send webhooks. */
 const portsOf = (allowed = '') => allowed.split(',').map((one) => Number(one.split(':')[1]))
 
@@ -35,7 +37,6 @@ describe('a webhook over http', () => {
     const [program, module] = [join(dir, 'receiver.mjs'), join(dir, 'by-hand.mjs')]
     await Promise.all([writeFile(program, byLibrary), writeFile(module, byHand)])
     const { isSigned } = await import(module)
-    const context = await openContext()
     const [port, otherPort] = portsOf(context.env.BERTH_WEBHOOK_ALLOW)
     const receiver = await startReceiver(otherPort)
     after(() => receiver.stop())

@@ -1,6 +1,6 @@
 /** The skills of agents that are only rows (contract 4.3, 7.1 and 8). */
 import assert from 'node:assert/strict'
-import { before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import * as dagPb from '@ipld/dag-pb'
 import { assertError } from '../../support/client.ts'
 import { missingCid, openContext } from '../context.ts'
@@ -39,10 +39,7 @@ const update = ({ path }: RowAgent, { skillId }: Skill, body?: unknown) =>
   api.post(`${path}/skills/${skillId}/update`, body)
 
 /** Eleven skills, created once. */
-let skills: Skill[]
-before(async () => {
-  skills = await Promise.all(Array.from({ length: 11 }, () => create()))
-})
+const skills = await Promise.all(Array.from({ length: 11 }, () => create()))
 
 describe('attaching skills', () => {
   it('attaching skills adds skills from the library', async () => {

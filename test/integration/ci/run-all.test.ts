@@ -1,6 +1,6 @@
 /** The CI runner on small suites: second tries, failures without a second try, and the output. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, describe, it } from 'node:test'
@@ -61,6 +61,17 @@ describe('a failing file', () => {
     assert.equal(flakes.length, 1)
     assert.match(said, /^FLAKY 2026-11-28 abcdef01 \S+\.test\.mjs: suite > works - not this time$/m)
     assert.ok(flakes[0]?.file.endsWith(shown(file)))
+  })
+  it('a file that fails in a group of files gets its second try in a process of its own', async () => {
+    const [good, file] = [test(''), test(`if (tries === 1) ${FAIL}`)]
+    const group = join(dir, 'groups/1.test.mjs')
+    mkdirSync(join(dir, 'groups'))
+    writeFileSync(group, `import '${good}'; import '${file}'`)
+    const isolated = { ...step(), run: `${process.execPath} --test ${group}` }
+    const { passed, failed, flakes, said } = await run({ chains: [[isolated]] })
+    assert.deepEqual({ passed, failed }, { passed: 2, failed: 0 })
+    assert.ok(flakes[0]?.file.endsWith(shown(file)))
+    assert.match(said, RegExp(`${RegExp.escape(shown(file))}: try 2, alone`))
   })
   it('a file that fails twice fails the run', async () => {
     const { passed, failed, broken, said } = await run({ chains: [[step(test(''), test(FAIL))]] })
