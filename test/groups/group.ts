@@ -16,7 +16,8 @@ const ALONE = ['contract/sdk.test.ts']
 /** Files in a folder of this list, or directly in `contract`. Other suites run those of `openclaw` and `*.processes`. */
 const FOLDERS = ['', '/admin', '/agents', '/report', '/workspaces']
 
-const files = FOLDERS.flatMap((folder) => globSync(`contract${folder}/*.test.ts`, { cwd }))
+/** The files of all groups, below `test`. */
+export const files = FOLDERS.flatMap((folder) => globSync(`contract${folder}/*.test.ts`, { cwd }))
   .filter((file) => !file.endsWith('.processes.test.ts') && !ALONE.includes(file))
   .sort()
 
