@@ -203,11 +203,11 @@ describe('agents in the dashboard', () => {
     await insist(() => made.getByRole('switch').click())
     await made.getByText(/· off/).waitFor()
     await insist(async () => {
-      // If the engine is unreachable, the list disappears, and the dialog with it.
+      // If the engine is unreachable, the list disappears, and the dialog with it, even during the click.
       await page.reload()
       await choose(HOSTILE, 'Delete')
       await inDialog('Delete').click()
-    })
+    }, 20_000)
     await made.waitFor({ state: 'detached' })
   })
   it('the page of an agent shows a restart step by step', async () => {

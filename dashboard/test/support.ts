@@ -20,6 +20,9 @@ const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 
 /** All rules in light, and the rules that depend on colours also in dark. */
 const RULES = { light: undefined, dark: ['color-contrast', 'link-in-text-block'] }
+/** How long a change may take an engine. */
+const INSIST_MS = 60_000
+
 const SIZES = [
   { width: 1440, height: 900 },
   { width: 390, height: 844 },
@@ -192,16 +195,20 @@ export function actionsOn(page: Page) {
     },
     /**
      * Requests a change from an engine, and retries on 503: a busy engine counts as unreachable for a moment, and then
-     * nothing has changed.
+     * nothing has changed. @param answerMs after this long without a response, asks again.
      */
-    insist: (ask: () => Promise<void>) =>
-      until('the engine takes it', async () => {
-        const [answer] = await Promise.all([
-          page.waitForResponse((response) => response.request().method() !== 'GET'),
-          ask(),
-        ])
-        return answer.status() !== 503
-      }),
+    insist: (ask: () => Promise<void>, answerMs = INSIST_MS) =>
+      until(
+        'the engine takes it',
+        async () => {
+          const [answer] = await Promise.all([
+            page.waitForResponse((response) => response.request().method() !== 'GET', { timeout: answerMs }),
+            ask(),
+          ])
+          return answer.status() !== 503
+        },
+        2 * INSIST_MS,
+      ),
     async confirmByName(name: string, word: string): Promise<void> {
       assert.ok(await inDialog(word).isDisabled())
       await dialog.getByLabel(`Type “${name}”`).fill(name)

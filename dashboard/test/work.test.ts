@@ -53,10 +53,12 @@ describe("an agent's console", () => {
     })
     await type('cat ~/clawd/hostile.txt')
     await says('red')
-    // The terminal has typed its answers by now.
-    await page.keyboard.press('Control+c')
-    await type('clear; echo "after$((1))"')
-    await says('after1')
+    await until('a line without the terminal’s answers', async () => {
+      await page.keyboard.press('Control+c')
+      await type('clear; echo "after$((1))"')
+      await shown.getByText('after1').last().waitFor({ timeout: 2000 })
+      return true
+    })
     assert.equal(await page.evaluate('window.ran'), undefined)
   })
   it('a shell that ends is reported, and a new one opens; Shift+Tab leaves the terminal', async () => {

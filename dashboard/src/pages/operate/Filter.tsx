@@ -15,7 +15,7 @@ export function Filter({
       aria-label={label}
       value={value}
       onChange={(event) => onChange(event.target.value)}
-      className="min-h-9 rounded-lg border border-line bg-card px-3 py-1.5 text-sm"
+      className="min-h-9 max-w-full rounded-lg border border-line bg-card px-3 py-1.5 text-sm"
     >
       {options.map(([one, word]) => (
         <option key={one} value={one}>
