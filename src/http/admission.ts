@@ -1,4 +1,4 @@
-/** Who may call a route: the caller of a request, its scopes, its role and the limits of its plan. */
+/** Admits requests to routes: identifies the caller, and checks its scopes, its role and the limits of its plan. */
 import type { Request, Response } from 'express'
 import { ApiError, forbidden, messages, notFound, unauthorized } from '../errors.ts'
 import type { Bounds } from '../lib/bounds.ts'

@@ -6,6 +6,9 @@
 import type { CID } from 'multiformats/cid'
 import { partsOf, type Storage, StorageError } from './port.ts'
 
+/** How long both nodes may take to identify themselves. */
+const START_MS = 30_000
+
 type Limits = { signal: AbortSignal }
 
 /**
@@ -42,10 +45,15 @@ export function createMovingStorage({
     driver: next.driver,
 
     async start() {
-      for (const node of [...waiting]) {
-        await node.start()
-        waiting.delete(node)
-      }
+      // All of them: while one is away, the other one is read.
+      const started = await Promise.allSettled(
+        [...waiting].map(async (node) => {
+          await node.start()
+          waiting.delete(node)
+        }),
+      )
+      const reasons = started.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+      if (reasons.length > 0) throw reasons.find((reason) => !(reason instanceof StorageError)) ?? reasons[0]
       const signal = AbortSignal.timeout(START_MS)
       const [one, other] = await Promise.all(nodes.map((node) => node.info({ signal })))
       if (one?.peerId && one.peerId === other?.peerId)
@@ -121,8 +129,6 @@ export function createMovingStorage({
     shortage: async (limits) => (await previous.shortage(limits)) ?? next.shortage(limits),
   }
 }
-
-const START_MS = 30_000
 
 const mayBeElsewhere = (error: unknown): boolean =>
   error instanceof StorageError && (error.code === 'not_found' || error.isAway)

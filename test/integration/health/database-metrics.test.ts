@@ -130,7 +130,7 @@ describe('over 50,000 finished operations, 20,000 queued ones and 20,000 pins', 
   })
 
   for (const [name, { text, values }] of Object.entries(STATEMENTS))
-    it(`a scrape over 50,000 finished operations, 20,000 queued ones and 20,000 pins reads few rows: ${name}`, async (t) => {
+    it(`a scrape of a large database reads few rows: ${name}`, async (t) => {
       const explain = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`
       await database.pool.query(explain, values)
       const { 'QUERY PLAN': plans } = await queryOne<{

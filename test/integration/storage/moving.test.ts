@@ -11,6 +11,7 @@ import type { Storage } from '../../../src/storage/port.ts'
 import { reconcilePins } from '../../../workers/reconcile/pins.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../../support/kubo.ts'
+import { freePort } from '../../support/processes.ts'
 import { buildCases } from './cases/build.ts'
 import { failsWith } from './cases/context.ts'
 import { gcCases } from './cases/gc.ts'
@@ -102,7 +103,7 @@ describe('a move', { skip }, () => {
   }
 
   for (const way of ['from the embedded node to Kubo', 'from Kubo to the embedded node'])
-    test(`a move ${way} loses nothing that was there before, or came or went during it`, async () => {
+    test(`a move ${way} keeps old files and those that came during it, and drops deleted ones`, async () => {
       const toKubo = way.endsWith('Kubo')
       const previous = toKubo ? embedded : onKubo
       const next = toKubo ? onKubo : embedded
@@ -145,6 +146,17 @@ describe('a move', { skip }, () => {
     assert.equal(await read(moving, cid), 'lost')
     assert.deepEqual(await copyRest(moving), { missing: 1, orphaned: 0 })
     assert.equal(await read(onKubo, cid), 'lost')
+  })
+
+  test('while the previous node is away, even from the start, the next one is read', async () => {
+    const away = createKuboStorage({ apiUrl: `http://127.0.0.1:${await freePort()}`, network: 'public' })
+    const cid = await upload(onKubo, 'still here')
+    const next = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
+    const moving = createMovingStorage({ previous: away, next, isPreviousOwn: false })
+    opened.push(moving)
+    await assert.rejects(moving.start(), failsWith('unavailable'))
+    assert.equal(await read(moving, cid), 'still here')
+    await assert.rejects(moving.add(texts({ file: 'new' }), { signal }), failsWith('unavailable'))
   })
 
   test('a node cannot move to itself', async () => {
