@@ -151,10 +151,18 @@ describe('a move', { skip }, () => {
   test('while the previous node is away, even from the start, the next one is read', async () => {
     const away = createKuboStorage({ apiUrl: `http://127.0.0.1:${await freePort()}`, network: 'public' })
     const cid = await upload(onKubo, 'still here')
-    const next = createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' })
+    let started = false
+    const next = {
+      ...createKuboStorage({ apiUrl: kubo.apiUrl, network: 'public' }),
+      // A Cluster, or blocks in S3, can only be read after their start.
+      start: async () => {
+        started = true
+      },
+    }
     const moving = createMovingStorage({ previous: away, next, isPreviousOwn: false })
     opened.push(moving)
     await assert.rejects(moving.start(), failsWith('unavailable'))
+    assert.ok(started)
     assert.equal(await read(moving, cid), 'still here')
     await assert.rejects(moving.add(texts({ file: 'new' }), { signal }), failsWith('unavailable'))
   })
