@@ -41,8 +41,12 @@ describe('a placeholder', () => {
         const placeholder = makePlaceholder(value)
         assert.ok(isPlaceholderFor(placeholder, value))
         assert.ok(!isPlaceholderFor(value, value))
-        if (placeholder.length === value.length) assert.equal(shapeOf(placeholder), shapeOf(value))
+        // With fewer than 8 letters and digits it has 24 characters, which may be the length of the value.
+        const isRandom = value.length === 24 && value.replace(/[^A-Za-z0-9]/g, '').length < 8
+        if (placeholder.length === value.length && !isRandom)
+          assert.equal(shapeOf(placeholder), shapeOf(value))
       }),
+      { examples: [['!'.repeat(24)]] },
     )
     const placeholder = makePlaceholder('ghp_Ab3dEf9hIj')
     assert.ok(isPlaceholderFor(placeholder, 'ghp_Zy3xEf9hIj'))
