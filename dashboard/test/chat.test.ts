@@ -61,7 +61,7 @@ describe('chat', () => {
     held.resolve()
     await log.getByText('No messages yet').waitFor()
     await chat.getByRole('status').getByText('Loading…').waitFor({ state: 'detached' })
-    await page.unroute(reads)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
   })
   it('the message box grows with its text up to a limit, and shrinks again', async () => {
     const height = () => box.evaluate((one) => one.clientHeight)
@@ -122,7 +122,7 @@ describe('chat', () => {
     await call.getByText('done', { exact: true }).waitFor()
     replied.resolve()
     await page.getByRole('button', { name: 'Send' }).waitFor({ timeout: 2 * HOST_MS })
-    await page.unroute(reads)
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     assert.deepEqual(await page.evaluate('window.states'), ['runs', 'done'])
   })
   it('markup in an agent’s reply runs no scripts and sends no requests', async () => {

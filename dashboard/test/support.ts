@@ -228,7 +228,7 @@ export async function withoutModel(page: Page, found?: object[]): Promise<() => 
     const { data } = await (await route.fetch()).json()
     await route.fulfill({ json: { data: { ...data, hasDefault: false, ...(found && { local: found }) } } })
   })
-  return () => page.unroute(models)
+  return () => page.unrouteAll({ behavior: 'ignoreErrors' })
 }
 
 /** Drags a file from the machine onto the middle of an element, and drops it there. */

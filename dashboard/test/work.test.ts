@@ -161,7 +161,7 @@ describe("an agent's files", () => {
     const answered = page.waitForResponse((answer) => answer.request().method() === 'PUT')
     held.resolve()
     await answered
-    await page.unroute('**/files?**')
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     await page.getByText('Not saved yet', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('Saved', { exact: true }).waitFor()

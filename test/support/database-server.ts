@@ -114,6 +114,8 @@ export async function createDatabase(
   await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${isEmpty ? 'template0' : TEMPLATE}`)
   const url = new URL(serverUrl)
   url.pathname = name
+  // The Berths of two copies would remove each other's containers.
+  if (!isEmpty) await execute(url.href, 'UPDATE installation SET instance = DEFAULT')
   return { url: url.href, drop: () => execute(serverUrl, `DROP DATABASE ${name} WITH (FORCE)`) }
 }
 
