@@ -109,6 +109,8 @@ export async function send(answer: globalThis.Response, res: ExpressResponse): P
   if (!answer.body) return void res.end()
   res.setHeader('x-accel-buffering', 'no')
   res.flushHeaders()
+  // Together with the route's own listeners, those of a pipeline look like a leak to Node.
+  res.setMaxListeners(0)
   // A client that has gone is not an error.
   await pipeline(Readable.fromWeb(answer.body as never), res).catch(() => {})
 }
