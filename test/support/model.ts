@@ -3,6 +3,7 @@
  * Asked `run: <command>`, it calls the tool `exec` with that command, and then replies `ran: <the tool's output>`.
  * Asked `run and wait: <command>`, it makes the tool wait two minutes before the command continues in the background,
  * not 10 s. While it is obedient, it also runs commands that it reads in a tool's output, `run: <command>` in a line.
+ * Asked `call <tool>: <JSON>`, it calls a tool that the engine lists only in its search, as it does those of MCP.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -128,11 +129,14 @@ function replyTo({ messages, tools }: Completion, isObedient: boolean): Reply {
   const order = result && isObedient ? /^run: .+/m.exec(contentOf(result))?.[0] : undefined
   if (result && !order) return { text: `ran: ${contentOf(result)}` }
   const [, wait, command] = /^run( and wait)?: (.+)/.exec(order ?? said) ?? []
-  const canRun = tools?.some((tool) => tool.function.name === 'exec')
-  if (command && canRun)
+  const has = (name: string) => tools?.some((tool) => tool.function.name === name)
+  if (command && has('exec'))
     return {
       tool: { name: 'exec', arguments: JSON.stringify({ command, ...(wait && { yieldMs: 120_000 }) }) },
     }
+  const [, id, json] = /^call (\w+): (.+)/.exec(said) ?? []
+  if (id && json && has('tool_call'))
+    return { tool: { name: 'tool_call', arguments: JSON.stringify({ id, args: JSON.parse(json) }) } }
   return { text: `pong: ${said}` }
 }
 

@@ -1,11 +1,16 @@
 /** The engine's own config (contract 4.3, 7.2), and what a manifest requests from the engine. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { insertAgentRow } from '../../support/agent-row.ts'
 import { assertError, type Reply } from '../../support/client.ts'
+import { useDatabase } from '../../support/database.ts'
+import { useFolder } from '../../support/folder.ts'
 import { until } from '../../support/processes.ts'
+import { cli } from '../../support/stack.ts'
 import { files, manifest, templateMaker } from '../agents/templates.ts'
 import { openContext } from '../context.ts'
-import { newAgent } from './context.ts'
+import { startWebProcess } from '../web-process.ts'
+import { newAgent, patientHost } from './context.ts'
 import { openRepository } from './repository.ts'
 
 const INVALID = 'Invalid JSON or invalid config'
@@ -16,8 +21,11 @@ const COUNT = { name: 'Count', prompt: 'Count the books.', schedule: '0 5 * * *'
 const template = await templateMaker(context)
 await template.snapshot(files(manifest({ tasks: [COUNT] })))
 const { slug: templateId } = await template.make()
+const { workspace } = template
+const elsewhere = await startElsewhere()
 // These tests change the configuration, so other files must not share the agent.
-const agent = await newAgent(template.workspace.api, { templateId })
+const secret = await workspace.api.post('/v0/secrets', { name: 'OTHER_BERTH_KEY', value: elsewhere.key })
+const agent = await newAgent(workspace.api, { templateId, secretIds: [secret.body.secret.id] })
 const { api } = agent
 const CONFIG = `${agent.path}/config`
 
@@ -243,6 +251,37 @@ describe('validating a config', () => {
   })
 })
 
+describe('MCP servers in the config', () => {
+  it('an agent uses the tools of another Berth with a key of that Berth', async () => {
+    await write((config) => {
+      config.mcp = {
+        servers: {
+          berth: {
+            url: `${elsewhere.url}/mcp`,
+            transport: 'streamable-http',
+            requestTimeoutMs: 60_000,
+            headers: { Authorization: `Bearer \${OTHER_BERTH_KEY}` },
+          },
+        },
+      }
+    })
+    const host = patientHost(context.url, agent)
+    const message = { role: 'user', content: 'call berth__agents_list: {}' }
+    // The gateway may still have the config from before.
+    const reply = await until('the tool is called', async () => {
+      const { status, body } = await host.post('/v1/chat/completions', {
+        model: 'openclaw',
+        messages: [message],
+      })
+      assert.equal(status, 200, JSON.stringify(body))
+      return /^ran: .*/s.exec(body.choices[0].message.content)?.[0]
+    })
+    assert.match(reply, /Far away/)
+    assert.ok(!(await text()).includes(elsewhere.key))
+    assert.doesNotMatch(elsewhere.output(), /Warning/)
+  })
+})
+
 describe('an unreadable config', () => {
   before(() => exec('cd ../.openclaw && mv openclaw.json kept && mkdir openclaw.json'))
   after(() => exec('cd ../.openclaw && rmdir openclaw.json && mv kept openclaw.json'))
@@ -252,3 +291,16 @@ describe('an unreadable config', () => {
     assertError(await api.put(CONFIG, { config: {} }), 500, 'Failed to write config')
   })
 })
+
+/** Another Berth, of which its web process is enough, with an agent and a key that may read it. */
+async function startElsewhere() {
+  const [database, dir] = [await useDatabase(), await useFolder('berth-elsewhere-')]
+  const env = { ...process.env, DATABASE_URL: database.url, BERTH_DATA_DIR: dir }
+  const web = await startWebProcess(env)
+  after(() => web.running.end('SIGTERM'))
+  const berth = cli(env)
+  const workspaceId = await berth('workspaces', 'create', 'default')
+  const key = await berth('keys', 'create', '--scopes', 'org:agents:read')
+  await insertAgentRow(database.pool, { workspaceId, name: 'Far away', status: 'not_running' })
+  return { url: web.url, key, output: web.running.output }
+}
