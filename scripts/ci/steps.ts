@@ -66,7 +66,8 @@ export const IN_TURN: Record<Turn, Step[]> = {
       run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
         test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
         test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
-        test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports,live-skills,egress,brokered}.test.ts`,
+        test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
+        test/contract/openclaw/{live-skills,egress,brokered,a2a}.test.ts`,
       env: { BERTH_TEST_STACK: 'real' },
       needs: DOCKER_TOOLS,
       containers: ['docker'],

@@ -182,7 +182,9 @@ describe('two agents', () => {
       },
     })
     const host = `${agentId}.agents.localhost:${port}`
-    const command = `curl -sS 'http://${host}/a2a' --resolve '${host}:127.0.0.1' -H 'A2A-Version: 1.0' \\
+    // A sandbox in a container reaches Berth through its egress proxy, which resolves the name.
+    const direct = `--resolve '${host}:127.0.0.1'`
+    const command = `NO_PROXY= no_proxy= curl -sS 'http://${host}/a2a' ${direct} -H 'A2A-Version: 1.0' \\
       -H 'Authorization: Bearer ${record.gatewayToken}' -H 'Content-Type: application/json' -d '${body}'`
     const { status, body: ran } = await caller.api.post(`${caller.path}/console/exec`, { command })
     assert.equal(status, 200)

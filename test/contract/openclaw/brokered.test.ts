@@ -255,22 +255,19 @@ describe('a brokered secret', { skip: whyNot }, () => {
     assert.equal(status, 200, JSON.stringify(body))
     assert.match(body.choices[0].message.content, /"welcome":true[\s\S]*refs\/heads\/main/)
   })
-  it('a Berth accepts its key at /mcp from an agent that has only the placeholder', async () => {
-    const body = {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'agents_list', arguments: {} },
+  it('the engine is a client of /mcp with a placeholder of its key', async () => {
+    const server = {
+      url: `https://${host}/mcp`,
+      transport: 'streamable-http',
+      requestTimeoutMs: 60_000,
+      headers: { Authorization: `Bearer \${OTHER_BERTH_KEY}` },
     }
-    const headers = [
-      'Authorization: Bearer $OTHER_BERTH_KEY',
-      'Content-Type: application/json',
-      'Accept: application/json, text/event-stream',
-      'MCP-Protocol-Version: 2025-11-25',
-    ]
-    const options = headers.map((header) => `-H "${header}"`).join(' ')
-    const listed = await exec(`curl -sS ${options} -d '${JSON.stringify(body)}' https://${host}/mcp`)
-    assert.match(listed, new RegExp(agent.agentId))
+    const path = `${agent.path}/config`
+    const config = JSON.parse((await agent.api.get(path)).body.config)
+    const put = await agent.api.put(path, { config: { ...config, mcp: { servers: { berth: server } } } })
+    assert.equal(put.status, 200, JSON.stringify(put.body))
+    // The engine of the gateway calls names below localhost directly.
+    assert.match(await exec('openclaw mcp probe berth --json'), /"berth__agents_list"/)
     assert.notEqual(await exec('echo $OTHER_BERTH_KEY'), reader.key)
   })
   it('a new value is used within a second, and one without hosts not at all', async () => {

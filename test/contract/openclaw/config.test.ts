@@ -292,7 +292,7 @@ describe('an unreadable config', () => {
   })
 })
 
-/** Another Berth, of which its web process is enough, with an agent and a key that may read it. */
+/** The web process of another Berth, with an agent and a key that may read it. */
 async function startElsewhere() {
   const [database, dir] = [await useDatabase(), await useFolder('berth-elsewhere-')]
   const env = { ...process.env, DATABASE_URL: database.url, BERTH_DATA_DIR: dir }
