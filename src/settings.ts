@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { agentSettings } from './agent-settings.ts'
+import { readBucket } from './lib/bucket-name.ts'
 import { parseKeep } from './lib/keep.ts'
 import {
   address,
@@ -290,10 +291,10 @@ export const settings = z.object({
       ),
   }),
   BERTH_UPLOAD_DIR: text
-    .transform((dir) => resolve(dir))
+    .transform((place) => (readBucket(place) ? place : resolve(place)))
     .optional()
     .describe(
-      'Folder for the parts of resumable uploads. Must be the same for all web processes. Not set: under BERTH_DATA_DIR.',
+      'Folder for the parts of resumable uploads, or bucket, `s3://bucket/prefix`, which no other Berth may use. Must be the same for all web processes. Not set: in the bucket of BERTH_BLOCKS_S3_URL, otherwise under BERTH_DATA_DIR.',
     ),
   BERTH_UPLOAD_EXPIRY_SECONDS: seconds(1, 31_536_000)
     .default(86_400)

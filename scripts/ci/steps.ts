@@ -111,8 +111,9 @@ export const IN_TURN: Record<Turn, Step[]> = {
       isFinal: true,
     },
     {
-      name: 'blocks in s3',
-      run: `${ONE} 'test/integration/storage/bucket*.test.ts'`,
+      name: 'blocks and uploads in s3',
+      run: `${ONE} 'test/integration/storage/bucket*.test.ts' test/integration/files/tus-bytes.test.ts \
+        test/contract/tus-bucket.processes.test.ts`,
       needs: ['servers', 's3'],
     },
     { name: 'tls on caddy', run: 'npm run test:tls', needs: ['servers', 'caddy', 'engines'] },

@@ -2,7 +2,6 @@
 import { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
-  DeleteObjectsCommand,
   GetObjectCommand,
   ListMultipartUploadsCommand,
   type ListObjectsV2CommandOutput,
@@ -12,7 +11,7 @@ import {
 } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { hasCode } from '../lib/files.ts'
-import { createS3Client, explainS3 } from '../lib/s3.ts'
+import { createS3Client, explainS3, removeObjects } from '../lib/s3.ts'
 import { BackupError, type BackupStore } from './store.ts'
 
 /**
@@ -20,7 +19,6 @@ import { BackupError, type BackupStore } from './store.ts'
  */
 const PART_BYTES = 16 * 1024 * 1024
 const PARTS_AT_ONCE = 3
-const REMOVED_AT_ONCE = 1000
 const IDLE_MS = 120_000
 /** Folders of blocks and roots: each is listed once, and the listing is cached. */
 const LISTED = /^ipfs\/[^/]+\//
@@ -141,19 +139,13 @@ export class S3Store implements BackupStore {
   async settle(): Promise<void> {}
 
   async remove(paths: string[]): Promise<void> {
-    for (let from = 0; from < paths.length; from += REMOVED_AT_ONCE) {
-      const some = paths.slice(from, from + REMOVED_AT_ONCE)
-      const Objects = some.map((path) => ({ Key: this.#prefix + path }))
-      const command = new DeleteObjectsCommand({ Bucket: this.#bucket, Delete: { Objects, Quiet: true } })
-      const { Errors = [] } = await this.#client.send(command).catch((error) => {
-        throw this.#explain(error)
-      })
-      const [first] = Errors
-      if (first) throw this.#explain(Object.assign(new Error(first.Message), { name: first.Code ?? 'Error' }))
-      for (const path of some) {
-        const [listed] = LISTED.exec(path) ?? []
-        if (listed) (await this.#sizesOf(listed)).delete(path)
-      }
+    const keys = paths.map((path) => this.#prefix + path)
+    await removeObjects(this.#client, this.#bucket, keys).catch((error) => {
+      throw this.#explain(error)
+    })
+    for (const path of paths) {
+      const [listed] = LISTED.exec(path) ?? []
+      if (listed) (await this.#sizesOf(listed)).delete(path)
     }
   }
 

@@ -27,6 +27,7 @@ const LEFT_OUT = [
   'engine_version',
   'agent_usage',
   'upload_reservation',
+  'upload_part',
   'login_link',
   'passkey_challenge',
   'oidc_transaction',
@@ -47,7 +48,7 @@ const LEFT_OUT = [
 
 /** Conditions for tables that are copied only in part. */
 const ONLY: Record<string, string> = {
-  // The bytes of unfinished uploads are in the upload folder, which backups do not include.
+  // Backups do not include the bytes of unfinished uploads.
   upload: 'file_id IS NOT NULL OR refusal IS NOT NULL',
   // Spares have nothing to keep.
   agent: hasOwner('agent'),

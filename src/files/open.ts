@@ -30,7 +30,7 @@ export interface Files {
 }
 
 /** Pins, uploads, groups and gateways. */
-export function openFiles(core: Core): Files {
+export async function openFiles(core: Core): Promise<Files> {
   const { config, pool, storages, disk, signingKeys, operations } = core
   const services: FileServices = {
     ...core,
@@ -43,7 +43,7 @@ export function openFiles(core: Core): Files {
   const routes = [
     ...pinRoutes(services),
     ...psaRoutes(services),
-    ...openUploads(services),
+    ...(await openUploads(services)),
     ...fileRoutes(services),
     ...olderRoutes(services),
     ...entryRoutes(services),

@@ -60,6 +60,8 @@ export type CrashPoint =
   /** In a round of deliveries: they are sent; their results are written. */
   | 'webhook-before-note'
   | 'webhook-after-note'
+  /** A part of a resumable upload in S3 has an object, and no row. */
+  | 'upload-part-before-row'
   /** A pack of blocks for S3: it has a row; it has an object; its blocks have rows. */
   | 'pack-before-put'
   | 'pack-after-put'

@@ -2,6 +2,7 @@
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
+import { readBucket } from './bucket-name.ts'
 import { hasCode } from './files.ts'
 import { type Finding, reasonOf } from './readiness.ts'
 
@@ -40,17 +41,29 @@ const GiB = 1024 ** 3
 /** Embedded nodes are below it, one per network. */
 export const blocksFolder = ({ BERTH_DATA_DIR }: Config): string => join(BERTH_DATA_DIR, 'ipfs')
 
+/** Where the bytes of unfinished resumable uploads are. */
+export function placeOfUploads({
+  BERTH_UPLOAD_DIR: set,
+  BERTH_BLOCKS_S3_URL: blocks,
+  BERTH_DATA_DIR: data,
+}: Config): { dir: string } | { bucket: string; prefix: string } {
+  const ofBlocks = set === undefined && blocks !== undefined ? readBucket(blocks) : undefined
+  if (ofBlocks) return { ...ofBlocks, prefix: `${ofBlocks.prefix}uploads/` }
+  return readBucket(set ?? '') ?? { dir: set ?? join(data, 'uploads') }
+}
+
 /**
  * The folders that a role writes to, wherever the settings put them, and the reserve of their disks.
  * @param database folder of the embedded PostgreSQL, if there is one.
  */
 export function disksOf(config: Config, role: 'web' | 'worker', database?: string): Disks {
-  const { BERTH_DATA_DIR: data, BERTH_UPLOAD_DIR, BERTH_ENGINES_DIR, BERTH_AGENTS_DIR } = config
+  const { BERTH_DATA_DIR: data, BERTH_ENGINES_DIR, BERTH_AGENTS_DIR } = config
   const isEmbedded = !config.BERTH_BLOCKS_S3_URL && !(config.IPFS_API_URL && config.IPFS_PRIVATE_API_URL)
   const shared = { data, ...(isEmbedded && { blocks: blocksFolder(config) }), ...(database && { database }) }
+  const uploads = placeOfUploads(config)
   const own =
     role === 'web'
-      ? { spool: join(data, 'spool'), uploads: BERTH_UPLOAD_DIR ?? join(data, 'uploads') }
+      ? { spool: join(data, 'spool'), ...('dir' in uploads && { uploads: uploads.dir }) }
       : {
           engines: BERTH_ENGINES_DIR ?? join(data, 'engines'),
           ...(BERTH_AGENTS_DIR && { agents: BERTH_AGENTS_DIR }),

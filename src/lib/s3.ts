@@ -1,8 +1,10 @@
 /** Buckets of S3: their names in settings, the client with its settings, and what its errors mean. */
-import { S3Client } from '@aws-sdk/client-s3'
+import { DeleteObjectsCommand, S3Client } from '@aws-sdk/client-s3'
 
 /** Maximum concurrent requests of a client; further ones wait for a connection. */
 const CONNECTIONS = 64
+/** The most that S3 accepts in one request. */
+const REMOVED_AT_ONCE = 1000
 
 /**
  * A client with the settings that the AWS SDK reads from the environment: AWS_ENDPOINT_URL_S3, AWS_REGION,
@@ -31,6 +33,20 @@ export function createS3Client(options: {
       socketAcquisitionWarningTimeout: 2 ** 31 - 1,
     },
   })
+}
+
+/** Removes objects; those that do not exist are skipped. @throws as the client does; see {@link explainS3}. */
+export async function removeObjects(
+  client: S3Client,
+  bucket: string,
+  keys: readonly string[],
+): Promise<void> {
+  for (let from = 0; from < keys.length; from += REMOVED_AT_ONCE) {
+    const Objects = keys.slice(from, from + REMOVED_AT_ONCE).map((Key) => ({ Key }))
+    const command = new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } })
+    const [first] = (await client.send(command)).Errors ?? []
+    if (first) throw Object.assign(new Error(first.Message), { name: first.Code ?? 'Error', $metadata: {} })
+  }
 }
 
 interface Explained {

@@ -204,12 +204,18 @@ export type File = Prisma.FileModel
 export type SignedUpload = Prisma.SignedUploadModel
 /**
  * Model Upload
- * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR.
+ * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR, or objects (`upload_part`).
  * 
  * Prisma reads the included column of an index as a key column:
  * CREATE INDEX upload_unfinished ON public.upload USING btree (workspace_id) INCLUDE (length) WHERE ((file_id IS NULL) AND (refusal IS NULL))
  */
 export type Upload = Prisma.UploadModel
+/**
+ * Model UploadPart
+ * An object in S3 with bytes of an unfinished upload. The rows of an upload follow each other without a gap, so the end
+ * of the last one is its offset; an object without a row does not count.
+ */
+export type UploadPart = Prisma.UploadPartModel
 /**
  * Model UploadReservation
  * Bytes that an upload in progress may write, if the plan has a limit. The table is unlogged: after a crash of

@@ -367,6 +367,13 @@ export const Upload = {
   received: 'int8',
 } as const
 
+export const UploadPart = {
+  uploadId: 'uuid',
+  at: 'int8',
+  bytes: 'int4',
+  object: 'uuid',
+} as const
+
 export const UploadReservation = {
   id: 'uuid',
   workspaceId: 'uuid',

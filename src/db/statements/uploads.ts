@@ -152,6 +152,50 @@ export const releaseUploadLease = statement({
   text: 'UPDATE upload SET lease_id = NULL, lease_until = NULL WHERE id = $1 AND lease_id = $2',
 })
 
+/** The end of an upload's last part in S3; no row if there is none. */
+export const endOfParts = statement({
+  name: 'upload-part-end',
+  parameters: ['uuid'],
+  columns: { end: 'float8' },
+  text: `SELECT (at + bytes)::float8 AS "end" FROM upload_part WHERE upload_id = $1 ORDER BY at DESC LIMIT 1`,
+})
+
+/** Up to `$3` parts of an upload in order, those from byte `$2` on. */
+export const pageParts = statement({
+  name: 'upload-part-page',
+  parameters: ['uuid', 'int8', 'int8'],
+  columns: { at: 'float8', bytes: 'int4', object: 'uuid' },
+  text: `SELECT at::float8 AS at, bytes, object FROM upload_part WHERE upload_id = $1 AND at >= $2 ORDER BY at LIMIT $3`,
+})
+
+/** Adds a part behind the others; no row if the request (`$2`) has lost its lease. */
+export const addPart = statement({
+  name: 'upload-part-add',
+  parameters: ['uuid', 'uuid', 'int8', 'int4', 'uuid'],
+  columns: {},
+  text: `INSERT INTO upload_part (upload_id, at, bytes, object)
+    SELECT id, $3, $4, $5 FROM upload WHERE id = $1 AND lease_id = $2 FOR NO KEY UPDATE`,
+})
+
+/** Drops the bytes from `$3` on, in the request (`$2`) that holds the lease. */
+export const cutParts = statement({
+  name: 'upload-part-cut',
+  parameters: ['uuid', 'uuid', 'int8'],
+  columns: {},
+  text: `WITH held AS MATERIALIZED (SELECT id FROM upload WHERE id = $1 AND lease_id = $2 FOR NO KEY UPDATE),
+      dropped AS (DELETE FROM upload_part p USING held WHERE p.upload_id = held.id AND p.at >= $3)
+    UPDATE upload_part p SET bytes = $3 - p.at FROM held
+    WHERE p.upload_id = held.id AND p.at < $3 AND p.at + p.bytes > $3`,
+})
+
+/** Drops all parts of an upload. */
+export const dropParts = statement({
+  name: 'upload-part-drop',
+  parameters: ['uuid'],
+  columns: {},
+  text: 'DELETE FROM upload_part WHERE upload_id = $1',
+})
+
 /**
  * Reserves at least `$3` and up to `$4` bytes for `$6` ms; null if `$3` exceeds what is left of `$5` (migration 0013).
  */

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { createPool } from '../../db/pool.ts'
 import type { Route } from '../../http/route.ts'
+import { placeOfUploads } from '../../lib/disk.ts'
 import type { FileServices } from '../services.ts'
 import { RENEW_MS, Reservations } from './reservations.ts'
 import { signRoutes } from './sign-routes.ts'
 import { SignedUploads } from './signed-uploads.ts'
+import { BytesInFolder, type UploadBytes } from './tus-bytes.ts'
 import { resumableRoutes } from './tus-routes.ts'
 import { removeAbandonedUploads } from './tus-rows.ts'
 import { ResumableUploads } from './tus-uploads.ts'
@@ -17,23 +19,31 @@ import { uploadRoutes } from './upload-routes.ts'
 const KEEP_CONNECTIONS = 4
 
 /** All upload routes, and the loop that removes abandoned uploads. */
-export function openUploads(services: FileServices): Route[] {
+export async function openUploads(services: FileServices): Promise<Route[]> {
   const { config, databaseUrl, pool, prisma, log, parts } = services
-  const dir = config.BERTH_UPLOAD_DIR ?? join(config.BERTH_DATA_DIR, 'uploads')
+  const bytes = await openBytes(services)
+  parts.add('bytes of uploads', () => bytes.close())
   const expiryMs = config.BERTH_UPLOAD_EXPIRY_SECONDS * 1000
   const keepPool = createPool(databaseUrl, KEEP_CONNECTIONS, log)
   parts.add('connections of uploads', () => keepPool.end())
   const reservations = new Reservations(keepPool)
   const uploads = { ...services, keepPool, reservations, spoolDir: join(config.BERTH_DATA_DIR, 'spool') }
-  const resumable = new ResumableUploads({ ...uploads, dir, expiryMs })
+  const resumable = new ResumableUploads({ ...uploads, bytes, expiryMs })
   parts.add('resumable uploads', () => resumable.close())
   parts.addLoop('upload reservations', RENEW_MS, () => reservations.renew())
   parts.addLoop('uploads', Math.min(expiryMs, config.BERTH_INTERVALS.reconcile * 1000), (signal) =>
-    removeAbandonedUploads({ pool, prisma }, dir, signal),
+    removeAbandonedUploads({ pool, prisma }, bytes, signal),
   )
   return [
     ...uploadRoutes({ ...uploads, resumable }),
     ...signRoutes({ ...uploads, resumable, signedUploads: new SignedUploads(services) }),
     ...resumableRoutes(resumable),
   ]
+}
+
+async function openBytes({ config, pool }: FileServices): Promise<UploadBytes> {
+  const place = placeOfUploads(config)
+  if ('dir' in place) return new BytesInFolder(place.dir)
+  const { BytesInBucket } = await import('./tus-bucket.ts')
+  return new BytesInBucket({ ...place, pathStyle: config.BERTH_S3_PATH_STYLE, pool })
 }

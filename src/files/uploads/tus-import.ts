@@ -1,6 +1,5 @@
 /** The end of a resumable upload: its bytes are stored and become a file. */
 
-import { createReadStream } from 'node:fs'
 import { isUniqueViolation } from '../../db/database-errors.ts'
 import type { Uploader } from '../../db/statements/uploads.ts'
 import { ApiError, badRequest } from '../../errors.ts'
@@ -9,31 +8,29 @@ import { overUrlSize } from './allowance.ts'
 import { admitType } from './content-type.ts'
 import type { UploadServices } from './grant.ts'
 import { type KeptFile, keepContent, type StoredContent } from './keep.ts'
+import type { UploadBytes } from './tus-bytes.ts'
 import { mayNotUpload, type Outcome, type Upload } from './tus-rows.ts'
 import { importCar, release } from './upload-import.ts'
 
-type Services = Pick<UploadServices, 'keepPool' | 'storages' | 'bounds'>
+type Services = Pick<UploadServices, 'keepPool' | 'storages' | 'bounds'> & { bytes: UploadBytes }
 
-const READ_BYTES = 262_144
 /** The type of a folder, as the store reports it. */
 const FOLDER = 'directory'
 
 /**
  * Imports the bytes of an upload and keeps their file, under the upload's id. It may run again after a crash at any
  * point: the same bytes are the same content, and an existing file is found.
- * @param path the file with all of the bytes.
  * @throws errors that a retry may overcome; permanent failures are outcomes.
  */
 export async function importUpload(
   services: Services,
   upload: Upload,
-  path: string,
   signal: AbortSignal,
 ): Promise<Outcome> {
   try {
     const { uploader } = upload
     if (!uploader) throw mayNotUpload()
-    const stored = await store(services, upload, path, signal)
+    const stored = await store(services, upload, signal)
     try {
       const { file } = await keep(services, { ...upload, uploader }, stored)
       return { cid: file.cid, fileId: file.id }
@@ -47,18 +44,28 @@ export async function importUpload(
   }
 }
 
-function store(
+async function store(
   services: Services,
-  { details, length, workspaceId }: Upload,
-  path: string,
+  { id, details, length, workspaceId }: Upload,
   signal: AbortSignal,
-) {
+): Promise<StoredContent> {
   const { network, car, cidVersion } = details
-  // Reads only the announced length: a request whose lease expired may still be writing.
-  const bytes =
-    length === 0 ? noBytes() : createReadStream(path, { end: length - 1, highWaterMark: READ_BYTES })
-  if (car) return importCar({ services, workspaceId, network, signal }, bytes)
-  return services.storages[network].add(oneFile(bytes), { cidVersion, signal })
+  let failure: unknown
+  // A node may report a failed read as an error of its own.
+  async function* content() {
+    try {
+      if (length > 0) yield* services.bytes.read(id, length)
+    } catch (error) {
+      failure = error
+      throw error
+    }
+  }
+  try {
+    if (car) return await importCar({ services, workspaceId, network, signal }, content())
+    return await services.storages[network].add(oneFile(content()), { cidVersion, signal })
+  } catch (error) {
+    throw failure ?? error
+  }
 }
 
 async function keep(
@@ -82,8 +89,6 @@ async function keep(
 async function* oneFile(content: AsyncIterable<Uint8Array>): AsyncGenerator<AddEntry> {
   yield { path: 'file', content }
 }
-
-async function* noBytes(): AsyncGenerator<Uint8Array> {}
 
 /** True for an error that a retry cannot change, unlike one for too many concurrent requests (429). */
 function isFinal(error: unknown): error is ApiError {

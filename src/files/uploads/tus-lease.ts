@@ -28,14 +28,15 @@ export const uploadBusy = (): ApiError =>
 /**
  * Runs `work` while no other request holds the upload; a request for it waits.
  * @param gone fires when nobody waits for the upload any longer.
- * @param work gets a signal that tells it to yield: another request wants the upload. Its reason is a 423.
+ * @param work gets the id of the lease, and a signal that tells it to yield: another request wants the upload. Its
+ *   reason is a 423.
  * @throws ApiError 423 if the upload stays busy.
  */
 export async function holdUpload<T>(
   pool: Pool,
   upload: string,
   gone: AbortSignal,
-  work: (wanted: AbortSignal) => Promise<T>,
+  work: (lease: string, wanted: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const lease = randomUUID()
   const deadline = performance.now() + WAIT_MS
@@ -47,7 +48,7 @@ export async function holdUpload<T>(
   }
   const renewal = renewLease(pool, upload, lease)
   try {
-    return await work(renewal.wanted)
+    return await work(lease, renewal.wanted)
   } finally {
     renewal.stop()
     // If this fails, the lease expires by itself.

@@ -1,7 +1,5 @@
-/** Resumable uploads in PostgreSQL: the row is the upload, and the spooled bytes belong to it. */
+/** Resumable uploads in PostgreSQL: the row is the upload, and its bytes belong to it. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Pool } from '../../db/pool.ts'
 import type { PrismaClient } from '../../db/prisma.ts'
 import {
@@ -12,9 +10,9 @@ import {
   type Uploader,
 } from '../../db/statements/uploads.ts'
 import { ApiError, forbidden, notFound } from '../../errors.ts'
-import { isUuid } from '../../lib/read.ts'
 import type { UploadGrant } from './grant.ts'
 import type { FileDetails } from './keep.ts'
+import type { UploadBytes } from './tus-bytes.ts'
 
 /** The file that the bytes will become. */
 export interface UploadDetails extends FileDetails {
@@ -70,7 +68,7 @@ export interface NewUpload {
 }
 
 /**
- * The bytes of unfinished uploads are on disk, and not in any sum of files. A workspace may announce this multiple of
+ * The bytes of unfinished uploads are not in any sum of files. A workspace may announce this multiple of
  * its plan's storage, so an upload whose client died without ending it blocks nobody.
  */
 const UNFINISHED = 4
@@ -172,26 +170,26 @@ const hash = (token: string): Uint8Array => createHash('sha256').update(token).d
 const BATCH = 500
 
 /**
- * Removes expired uploads and signed URLs, and files in `dir` that belong to no unfinished upload, as when a process
- * died between a row and its file. Any number of processes may run it at once.
+ * Removes expired uploads and signed URLs, and bytes that belong to no unfinished upload, as when a process died between a
+ * row and its bytes. Any number of processes may run it at once.
  */
 export async function removeAbandonedUploads(
   { pool, prisma }: { pool: Pool; prisma: PrismaClient },
-  dir: string,
+  bytes: UploadBytes,
   signal: AbortSignal,
 ): Promise<void> {
   for (const remove of [removeSignedUploads, removeUploads]) {
     do signal.throwIfAborted()
     while ((await remove.run(pool, BATCH)).rowCount === BATCH)
   }
-  // Rows are written before their files, so a listed file without a row has lost its row for good.
-  const files = (await readdir(dir)).filter(isUuid)
-  for (let i = 0; i < files.length; i += BATCH) {
-    signal.throwIfAborted()
-    const batch = files.slice(i, i + BATCH)
-    const rows = await prisma.$queryRaw<{ id: string }[]>`
-      SELECT id FROM upload WHERE id = ANY(${batch}::uuid[]) AND cid IS NULL AND refusal IS NULL`
-    const unfinished = new Set(rows.map(({ id }) => id))
-    for (const id of batch) if (!unfinished.has(id)) await rm(join(dir, id), { force: true })
-  }
+  // Rows are written before their bytes, so listed bytes without a row have lost their row for good.
+  for await (const ids of bytes.list())
+    for (let i = 0; i < ids.length; i += BATCH) {
+      signal.throwIfAborted()
+      const batch = ids.slice(i, i + BATCH)
+      const rows = await prisma.$queryRaw<{ id: string }[]>`
+        SELECT id FROM upload WHERE id = ANY(${batch}::uuid[]) AND cid IS NULL AND refusal IS NULL`
+      const unfinished = new Set(rows.map(({ id }) => id))
+      for (const id of batch) if (!unfinished.has(id)) await bytes.remove(id)
+    }
 }

@@ -1,12 +1,9 @@
 /**
- * Resumable uploads (tus 1.0.0). The bytes of each upload are in a file; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
+ * Resumable uploads (tus 1.0.0). The bytes of each upload are in `UploadBytes`; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
  * next request, and a process that dies loses nothing that was acknowledged.
  */
 
 import { randomBytes } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Request, Response } from 'express'
 import { uuidv7 } from 'uuidv7'
@@ -14,7 +11,6 @@ import { readUsed } from '../../db/statements/uploads.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import { beginEntry, noteCaller } from '../../http/audit.ts'
 import { transferOf } from '../../http/request-transfer.ts'
-import { hasCode } from '../../lib/files.ts'
 import { StorageError } from '../../storage/port.ts'
 import { requireGroup } from '../groups.ts'
 import { groupNotFound } from '../pins/pin-inserts.ts'
@@ -22,6 +18,7 @@ import { Allowance, overPlanStorage } from './allowance.ts'
 import type { UploadServices } from './grant.ts'
 import { publishQuotaReached } from './reservations.ts'
 import { apiBase } from './signed-uploads.ts'
+import { bytesLost, type UploadBytes } from './tus-bytes.ts'
 import {
   checkOffered,
   checkPieceType,
@@ -48,8 +45,7 @@ import {
 import { type GrowingUpload, stored, writePiece } from './tus-write.ts'
 
 export interface ResumableUploadOptions extends UploadServices {
-  /** Folder of the bytes, in files named after the uploads' ids; the same for every web process. */
-  dir: string
+  bytes: UploadBytes
   expiryMs: number
 }
 
@@ -70,7 +66,6 @@ export class ResumableUploads {
   readonly #imports = new Map<string, Promise<Outcome>>()
 
   constructor(options: ResumableUploadOptions) {
-    mkdirSync(options.dir, { recursive: true, mode: 0o700 })
     this.#options = options
   }
 
@@ -222,17 +217,23 @@ export class ResumableUploads {
     await Promise.allSettled(this.#imports.values())
   }
 
-  #path(id: string): string {
-    return join(this.#options.dir, id)
+  async #remove(id: string): Promise<void> {
+    await this.#options.prisma.upload.deleteMany({ where: { id } })
+    await this.#removeBytes(id)
   }
 
-  async #remove(id: string): Promise<void> {
-    await rm(this.#path(id), { force: true })
-    await this.#options.prisma.upload.deleteMany({ where: { id } })
+  /** If it fails, or this process dies before it, the loop over abandoned uploads removes them. */
+  async #removeBytes(id: string): Promise<void> {
+    const { bytes, log } = this.#options
+    await bytes.remove(id).catch((err) => log.warn({ err, upload: id }, 'bytes not removed yet'))
   }
 
   /** See {@link holdUpload}. */
-  #hold<T>(id: string, gone: AbortSignal | undefined, work: (wanted: AbortSignal) => Promise<T>): Promise<T> {
+  #hold<T>(
+    id: string,
+    gone: AbortSignal | undefined,
+    work: (lease: string, wanted: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const signals = [this.#closing.signal, ...(gone ? [gone] : [])]
     return holdUpload(this.#options.pool, id, AbortSignal.any(signals), work)
   }
@@ -240,23 +241,22 @@ export class ResumableUploads {
   /** The number of bytes that have arrived. @throws ApiError 410 if they are lost. */
   async #count({ id, outcome, length }: Upload): Promise<number> {
     if (outcome) return length
-    try {
-      return (await stat(this.#path(id))).size
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error
-      const now = await readUpload(this.#options.pool, id)
-      if (now?.outcome) return length
-      throw new ApiError(410, 'expired', 'The bytes of the upload are not there any more')
-    }
+    const received = await this.#options.bytes.count(id)
+    if (received !== null) return received
+    const now = await readUpload(this.#options.pool, id)
+    if (now?.outcome) return length
+    throw bytesLost()
   }
 
-  /** Creates the file of a new upload, with the bytes in the creation request. Resolves to their number. */
+  /** Takes the bytes in the creation request. Resolves to their number. */
   async #receiveFirst(req: Request, upload: GrowingUpload, gone: AbortSignal): Promise<number> {
-    const { disk } = this.#options
+    const { disk, bytes } = this.#options
     await disk.admit()
-    await stored(disk, writeFile(this.#path(upload.id), ''))
+    await stored(disk, bytes.create(upload.id))
     if (!hasPiece(req)) return 0
-    return this.#hold(upload.id, gone, (wanted) => this.#write(req, upload, 0, [gone, wanted]))
+    return this.#hold(upload.id, gone, (lease, wanted) =>
+      writePiece(this.#options, req, { ...upload, lease }, 0, [gone, wanted]),
+    )
   }
 
   /**
@@ -269,20 +269,16 @@ export class ResumableUploads {
   async #receivePiece(req: Request, upload: Upload, gone: AbortSignal): Promise<number> {
     const offset = readNumber(req, 'upload-offset')
     const before = await this.#count(upload)
-    return this.#hold(upload.id, gone, async (wanted) => {
+    return this.#hold(upload.id, gone, async (lease, wanted) => {
       const received = await this.#count(upload)
       if (received === upload.length) return received
       if (offset < received && !speaksTus(req)) {
         const isSentByOther = received > before && received === offset + Number(req.headers['content-length'])
         if (isSentByOther) throw uploadBusy()
-        await truncate(this.#path(upload.id), offset)
+        await this.#options.bytes.cut({ id: upload.id, lease }, offset)
       } else if (offset !== received) throw new ApiError(409, 'offset', 'Upload-Offset conflict')
-      return this.#write(req, upload, offset, [gone, wanted])
+      return writePiece(this.#options, req, { ...upload, lease }, offset, [gone, wanted])
     })
-  }
-
-  #write(req: Request, upload: GrowingUpload, offset: number, stops: AbortSignal[]): Promise<number> {
-    return writePiece(this.#options, req, { ...upload, path: this.#path(upload.id) }, offset, stops)
   }
 
   /**
@@ -312,9 +308,9 @@ export class ResumableUploads {
       if (!upload) throw notFound('There is no such upload')
       if (upload.outcome) return upload.outcome
       if ((await this.#count(upload)) !== upload.length) throw uploadBusy()
-      const outcome = await importUpload(this.#options, upload, this.#path(id), this.#closing.signal)
+      const outcome = await importUpload(this.#options, upload, this.#closing.signal)
       await endUpload(prisma, id, outcome)
-      await rm(this.#path(id), { force: true })
+      await this.#removeBytes(id)
       return outcome
     })
   }

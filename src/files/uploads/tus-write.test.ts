@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import type { Request } from 'express'
 import { useFolder } from '../../../test/support/folder.ts'
+import { BytesInFolder } from './tus-bytes.ts'
 import { writePiece } from './tus-write.ts'
 
 test('a piece that ends early returns only after its last write', async (t) => {
@@ -20,9 +21,10 @@ test('a piece that ends early returns only after its last write', async (t) => {
   })
   const headers = { 'content-length': '10' }
   const req = Object.assign(new PassThrough(), { headers, setTimeout() {} })
-  const services = { pool: {}, reservations: {}, disk: { admit: async () => {} } } as never
+  const disk = { admit: async () => {} }
+  const services = { pool: {}, reservations: {}, disk, bytes: new BytesInFolder(dir) } as never
   const uploader = { workspaceId: 'w', plan: { storageBytes: null } }
-  const upload = { id: 'u', length: 10, uploader, counted: 0, path } as never
+  const upload = { id: 'upload', length: 10, uploader, counted: 0, lease: 'l' } as never
   const piece = writePiece(services, req as unknown as Request, upload, 0, [yields.signal])
   req.write('12345')
   await assert.rejects(piece, { status: 503 })

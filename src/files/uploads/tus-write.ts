@@ -1,9 +1,5 @@
-/** The bytes of a resumable upload: written into its file, within the plan's storage and the room on the disks. */
+/** The bytes of a resumable upload as they arrive: within the plan's storage and the room on the disks. */
 
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { pipeline } from 'node:stream/promises'
 import type { Request } from 'express'
 import { uuidv7 } from 'uuidv7'
 import { countReceived } from '../../db/statements/uploads.ts'
@@ -12,15 +8,16 @@ import type { DiskReserve } from '../../lib/disk-reserve.ts'
 import { untilAborted } from '../../lib/signals.ts'
 import { overPlanStorage } from './allowance.ts'
 import type { UploadServices } from './grant.ts'
+import type { HeldUpload, UploadBytes } from './tus-bytes.ts'
 import { announcedBytes, boundIdle } from './tus-http.ts'
 import { mayNotUpload, type Upload } from './tus-rows.ts'
 
 export type GrowingUpload = Pick<Upload, 'id' | 'length' | 'uploader' | 'counted'>
 
-type Services = Pick<UploadServices, 'pool' | 'reservations' | 'disk'>
+type Services = Pick<UploadServices, 'pool' | 'reservations' | 'disk'> & { bytes: UploadBytes }
 
 /**
- * Writes the body into the file of an upload. Resolves to the number of received bytes of the upload.
+ * Adds the body to the bytes of an upload. Resolves to the number of received bytes of the upload.
  * @param offset the number before.
  * @param stops signals that end it: the client has disconnected, or another request wants the upload.
  * @throws ApiError 413 beyond the upload's length, 403 `over_free_limit`, the error of {@link stored}, and the reasons
@@ -29,16 +26,16 @@ type Services = Pick<UploadServices, 'pool' | 'reservations' | 'disk'>
 export async function writePiece(
   services: Services,
   req: Request,
-  upload: GrowingUpload & { path: string },
+  upload: GrowingUpload & HeldUpload,
   offset: number,
   stops: AbortSignal[],
 ): Promise<number> {
-  const { length, path } = upload
+  const { length } = upload
   const { disk } = services
   const announced = announcedBytes(req)
   if (Number.isFinite(announced) && offset + announced > length) throw overLength()
   const bytes = Math.min(offset + announced, length)
-  await disk.admit(bytes - offset)
+  await disk.admit(services.bytes.onDisk ? bytes - offset : 0)
   let received = offset
   async function* admitted() {
     // A rejected client should read its response, so its connection stays open.
@@ -51,11 +48,7 @@ export async function writePiece(
       yield chunk
     }
   }
-  const write = async () => {
-    const file = createWriteStream(path, { flags: 'r+', start: offset })
-    // A pipeline that fails does not wait for the write under way, which must end before the lease does.
-    await pipeline(admitted, file).finally(() => file.closed || once(file, 'close'))
-  }
+  const write = () => services.bytes.append(upload, offset, admitted())
   await withRoom(services, upload, bytes, () => boundIdle(req, () => stored(disk, write())))
   return received
 }
@@ -75,18 +68,18 @@ export async function stored(disk: DiskReserve, written: Promise<void>): Promise
 
 /**
  * Runs `work`, which lets an upload grow: bytes that it may add are reserved, and bytes that have arrived stay counted.
- * @param bytes its maximum size afterwards.
+ * @param size its maximum size afterwards.
  * @throws ApiError 403 `over_free_limit`, and whatever `work` throws.
  */
 async function withRoom(
-  { pool, reservations }: Services,
-  { id, uploader, counted, path }: GrowingUpload & { path: string },
-  bytes: number,
+  { pool, reservations, bytes }: Services,
+  { id, uploader, counted }: GrowingUpload,
+  size: number,
   work: () => Promise<void>,
 ): Promise<void> {
   if (!uploader) throw mayNotUpload()
   const { workspaceId, plan } = uploader
-  const need = bytes - counted
+  const need = size - counted
   if (plan.storageBytes === null || need <= 0) return work()
   // The reservation belongs to the request, not to the upload: a rejected request must not end another one's.
   const room = uuidv7()
@@ -95,10 +88,7 @@ async function withRoom(
     if (granted === null) throw overPlanStorage(plan.storageBytes)
     await work()
   } finally {
-    const received = await stat(path).then(
-      ({ size }) => size,
-      () => counted,
-    )
+    const received = (await bytes.count(id).catch(() => null)) ?? counted
     // The bytes briefly count twice, but are never left out.
     await countReceived.run(pool, id, received).catch(() => {})
     await reservations.release(room)

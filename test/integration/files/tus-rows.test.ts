@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { uuidv7 } from 'uuidv7'
 import { createPrisma } from '../../../src/db/prisma.ts'
+import { BytesInFolder } from '../../../src/files/uploads/tus-bytes.ts'
 import { holdUpload } from '../../../src/files/uploads/tus-lease.ts'
 import { removeAbandonedUploads } from '../../../src/files/uploads/tus-rows.ts'
 import { useDatabase } from '../../support/database.ts'
@@ -13,6 +14,7 @@ import { until } from '../../support/processes.ts'
 const database = await useDatabase()
 const prisma = createPrisma(database.pool)
 const dir = await useFolder('berth-uploads-')
+const bytes = new BytesInFolder(dir)
 const workspaceId = await database.createWorkspace()
 const keyId = uuidv7()
 await database.pool.query(
@@ -52,7 +54,7 @@ describe('removing abandoned uploads', () => {
     await addUpload({ expires_at: inSeconds(-1) })
     await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(-1) })
     const busy = await addUpload({ expires_at: inSeconds(-1), lease_until: inSeconds(60) })
-    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, bytes, signal)
     assert.deepEqual(await left(), { rows: [open, busy], files: [open, busy] })
     await database.pool.query('DELETE FROM upload')
   })
@@ -63,7 +65,7 @@ describe('removing abandoned uploads', () => {
     const refused = await addUpload({ refusal: { status: 400, code: 'bad_request', message: 'no' } })
     await writeFile(join(dir, uuidv7()), 'left by a process that died')
     await writeFile(join(dir, 'README'), 'not ours')
-    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, bytes, signal)
     assert.deepEqual(await left(), { rows: [open, ended, refused], files: [open, 'README'] })
   })
 
@@ -76,7 +78,7 @@ describe('removing abandoned uploads', () => {
     const day = 86_400
     await add(inSeconds(60 - day))
     await add(inSeconds(-60 - day))
-    await removeAbandonedUploads({ pool: database.pool, prisma }, dir, signal)
+    await removeAbandonedUploads({ pool: database.pool, prisma }, bytes, signal)
     const { rows } = await database.pool.query(
       `SELECT expires_at > now() - interval '1 day' AS young FROM signed_upload`,
     )

@@ -429,6 +429,7 @@ export const ModelName = {
   File: 'File',
   SignedUpload: 'SignedUpload',
   Upload: 'Upload',
+  UploadPart: 'UploadPart',
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   StoredContent: 'StoredContent',
@@ -476,7 +477,7 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
     omit: GlobalOmitOptions
   }
   meta: {
-    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "nodeStore" | "nodePack" | "nodeBlock" | "nodeRoot" | "nodeMark" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "a2aTask" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
+    modelProps: "plan" | "workspace" | "user" | "membership" | "apiKey" | "session" | "loginLink" | "passkey" | "passkeyChallenge" | "oidcIdentity" | "oidcTransaction" | "invitation" | "feedback" | "audit" | "webhook" | "webhookDelivery" | "operation" | "repair" | "repairTotal" | "garbageCollection" | "nodeStore" | "nodePack" | "nodeBlock" | "nodeRoot" | "nodeMark" | "worker" | "installation" | "event" | "fileGroup" | "file" | "signedUpload" | "upload" | "uploadPart" | "uploadReservation" | "keptContent" | "storedContent" | "gateway" | "gatewayRequestCount" | "gatewayAccessToken" | "cidSignature" | "swap" | "agent" | "a2aTask" | "engineState" | "agentUsage" | "secret" | "agentSecret" | "agentChannel" | "notedTaskRun" | "engineVersion" | "snapshot" | "skill" | "skillVersion" | "agentSkill" | "template" | "domain" | "subdomainHolder" | "agentRoute" | "modelPrice" | "modelBudget" | "egressPolicy" | "egressCount" | "modelLease" | "modelSpending" | "modelDay"
     txIsolationLevel: TransactionIsolationLevel
   }
   model: {
@@ -2845,6 +2846,80 @@ export type TypeMap<ExtArgs extends runtime.Types.Extensions.InternalArgs = runt
         count: {
           args: Prisma.UploadCountArgs<ExtArgs>
           result: runtime.Types.Utils.Optional<Prisma.UploadCountAggregateOutputType> | number
+        }
+      }
+    }
+    UploadPart: {
+      payload: Prisma.$UploadPartPayload<ExtArgs>
+      fields: Prisma.UploadPartFieldRefs
+      operations: {
+        findUnique: {
+          args: Prisma.UploadPartFindUniqueArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload> | null
+        }
+        findUniqueOrThrow: {
+          args: Prisma.UploadPartFindUniqueOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        findFirst: {
+          args: Prisma.UploadPartFindFirstArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload> | null
+        }
+        findFirstOrThrow: {
+          args: Prisma.UploadPartFindFirstOrThrowArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        findMany: {
+          args: Prisma.UploadPartFindManyArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>[]
+        }
+        create: {
+          args: Prisma.UploadPartCreateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        createMany: {
+          args: Prisma.UploadPartCreateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        createManyAndReturn: {
+          args: Prisma.UploadPartCreateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>[]
+        }
+        delete: {
+          args: Prisma.UploadPartDeleteArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        update: {
+          args: Prisma.UploadPartUpdateArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        deleteMany: {
+          args: Prisma.UploadPartDeleteManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateMany: {
+          args: Prisma.UploadPartUpdateManyArgs<ExtArgs>
+          result: BatchPayload
+        }
+        updateManyAndReturn: {
+          args: Prisma.UploadPartUpdateManyAndReturnArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>[]
+        }
+        upsert: {
+          args: Prisma.UploadPartUpsertArgs<ExtArgs>
+          result: runtime.Types.Utils.PayloadToResult<Prisma.$UploadPartPayload>
+        }
+        aggregate: {
+          args: Prisma.UploadPartAggregateArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.AggregateUploadPart>
+        }
+        groupBy: {
+          args: Prisma.UploadPartGroupByArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.UploadPartGroupByOutputType>[]
+        }
+        count: {
+          args: Prisma.UploadPartCountArgs<ExtArgs>
+          result: runtime.Types.Utils.Optional<Prisma.UploadPartCountAggregateOutputType> | number
         }
       }
     }
@@ -5718,6 +5793,16 @@ export const UploadScalarFieldEnum = {
 export type UploadScalarFieldEnum = (typeof UploadScalarFieldEnum)[keyof typeof UploadScalarFieldEnum]
 
 
+export const UploadPartScalarFieldEnum = {
+  uploadId: 'uploadId',
+  at: 'at',
+  bytes: 'bytes',
+  object: 'object'
+} as const
+
+export type UploadPartScalarFieldEnum = (typeof UploadPartScalarFieldEnum)[keyof typeof UploadPartScalarFieldEnum]
+
+
 export const UploadReservationScalarFieldEnum = {
   id: 'id',
   workspaceId: 'workspaceId',
@@ -6533,6 +6618,7 @@ export type GlobalOmitConfig = {
   file?: Prisma.FileOmit
   signedUpload?: Prisma.SignedUploadOmit
   upload?: Prisma.UploadOmit
+  uploadPart?: Prisma.UploadPartOmit
   uploadReservation?: Prisma.UploadReservationOmit
   keptContent?: Prisma.KeptContentOmit
   storedContent?: Prisma.StoredContentOmit

@@ -83,6 +83,7 @@ export const ModelName = {
   File: 'File',
   SignedUpload: 'SignedUpload',
   Upload: 'Upload',
+  UploadPart: 'UploadPart',
   UploadReservation: 'UploadReservation',
   KeptContent: 'KeptContent',
   StoredContent: 'StoredContent',
@@ -594,6 +595,16 @@ export const UploadScalarFieldEnum = {
 } as const
 
 export type UploadScalarFieldEnum = (typeof UploadScalarFieldEnum)[keyof typeof UploadScalarFieldEnum]
+
+
+export const UploadPartScalarFieldEnum = {
+  uploadId: 'uploadId',
+  at: 'at',
+  bytes: 'bytes',
+  object: 'object'
+} as const
+
+export type UploadPartScalarFieldEnum = (typeof UploadPartScalarFieldEnum)[keyof typeof UploadPartScalarFieldEnum]
 
 
 export const UploadReservationScalarFieldEnum = {

@@ -14,7 +14,7 @@ import type * as Prisma from "../internal/prismaNamespace.ts"
 
 /**
  * Model Upload
- * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR.
+ * A resumable upload; its bytes so far are a file of the same name in BERTH_UPLOAD_DIR, or objects (`upload_part`).
  * 
  * Prisma reads the included column of an index as a key column:
  * CREATE INDEX upload_unfinished ON public.upload USING btree (workspace_id) INCLUDE (length) WHERE ((file_id IS NULL) AND (refusal IS NULL))
@@ -304,6 +304,7 @@ export type UploadWhereInput = {
   expiresAt?: Prisma.DateTimeFilter<"Upload"> | Date | string
   received?: Prisma.BigIntFilter<"Upload"> | bigint | number
   key?: Prisma.XOR<Prisma.ApiKeyScalarRelationFilter, Prisma.ApiKeyWhereInput>
+  parts?: Prisma.UploadPartListRelationFilter
 }
 
 export type UploadOrderByWithRelationInput = {
@@ -324,6 +325,7 @@ export type UploadOrderByWithRelationInput = {
   expiresAt?: Prisma.SortOrder
   received?: Prisma.SortOrder
   key?: Prisma.ApiKeyOrderByWithRelationInput
+  parts?: Prisma.UploadPartOrderByRelationAggregateInput
 }
 
 export type UploadWhereUniqueInput = Prisma.AtLeast<{
@@ -347,6 +349,7 @@ export type UploadWhereUniqueInput = Prisma.AtLeast<{
   expiresAt?: Prisma.DateTimeFilter<"Upload"> | Date | string
   received?: Prisma.BigIntFilter<"Upload"> | bigint | number
   key?: Prisma.XOR<Prisma.ApiKeyScalarRelationFilter, Prisma.ApiKeyWhereInput>
+  parts?: Prisma.UploadPartListRelationFilter
 }, "id">
 
 export type UploadOrderByWithAggregationInput = {
@@ -412,6 +415,7 @@ export type UploadCreateInput = {
   expiresAt: Date | string
   received?: bigint | number
   key: Prisma.ApiKeyCreateNestedOneWithoutUploadsInput
+  parts?: Prisma.UploadPartCreateNestedManyWithoutUploadInput
 }
 
 export type UploadUncheckedCreateInput = {
@@ -431,6 +435,7 @@ export type UploadUncheckedCreateInput = {
   createdAt?: Date | string
   expiresAt: Date | string
   received?: bigint | number
+  parts?: Prisma.UploadPartUncheckedCreateNestedManyWithoutUploadInput
 }
 
 export type UploadUpdateInput = {
@@ -450,6 +455,7 @@ export type UploadUpdateInput = {
   expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
   key?: Prisma.ApiKeyUpdateOneRequiredWithoutUploadsNestedInput
+  parts?: Prisma.UploadPartUpdateManyWithoutUploadNestedInput
 }
 
 export type UploadUncheckedUpdateInput = {
@@ -469,6 +475,7 @@ export type UploadUncheckedUpdateInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  parts?: Prisma.UploadPartUncheckedUpdateManyWithoutUploadNestedInput
 }
 
 export type UploadCreateManyInput = {
@@ -600,6 +607,11 @@ export type UploadSumOrderByAggregateInput = {
   received?: Prisma.SortOrder
 }
 
+export type UploadScalarRelationFilter = {
+  is?: Prisma.UploadWhereInput
+  isNot?: Prisma.UploadWhereInput
+}
+
 export type UploadCreateNestedManyWithoutKeyInput = {
   create?: Prisma.XOR<Prisma.UploadCreateWithoutKeyInput, Prisma.UploadUncheckedCreateWithoutKeyInput> | Prisma.UploadCreateWithoutKeyInput[] | Prisma.UploadUncheckedCreateWithoutKeyInput[]
   connectOrCreate?: Prisma.UploadCreateOrConnectWithoutKeyInput | Prisma.UploadCreateOrConnectWithoutKeyInput[]
@@ -642,6 +654,20 @@ export type UploadUncheckedUpdateManyWithoutKeyNestedInput = {
   deleteMany?: Prisma.UploadScalarWhereInput | Prisma.UploadScalarWhereInput[]
 }
 
+export type UploadCreateNestedOneWithoutPartsInput = {
+  create?: Prisma.XOR<Prisma.UploadCreateWithoutPartsInput, Prisma.UploadUncheckedCreateWithoutPartsInput>
+  connectOrCreate?: Prisma.UploadCreateOrConnectWithoutPartsInput
+  connect?: Prisma.UploadWhereUniqueInput
+}
+
+export type UploadUpdateOneRequiredWithoutPartsNestedInput = {
+  create?: Prisma.XOR<Prisma.UploadCreateWithoutPartsInput, Prisma.UploadUncheckedCreateWithoutPartsInput>
+  connectOrCreate?: Prisma.UploadCreateOrConnectWithoutPartsInput
+  upsert?: Prisma.UploadUpsertWithoutPartsInput
+  connect?: Prisma.UploadWhereUniqueInput
+  update?: Prisma.XOR<Prisma.XOR<Prisma.UploadUpdateToOneWithWhereWithoutPartsInput, Prisma.UploadUpdateWithoutPartsInput>, Prisma.UploadUncheckedUpdateWithoutPartsInput>
+}
+
 export type UploadCreateWithoutKeyInput = {
   id: string
   workspaceId: string
@@ -658,6 +684,7 @@ export type UploadCreateWithoutKeyInput = {
   createdAt?: Date | string
   expiresAt: Date | string
   received?: bigint | number
+  parts?: Prisma.UploadPartCreateNestedManyWithoutUploadInput
 }
 
 export type UploadUncheckedCreateWithoutKeyInput = {
@@ -676,6 +703,7 @@ export type UploadUncheckedCreateWithoutKeyInput = {
   createdAt?: Date | string
   expiresAt: Date | string
   received?: bigint | number
+  parts?: Prisma.UploadPartUncheckedCreateNestedManyWithoutUploadInput
 }
 
 export type UploadCreateOrConnectWithoutKeyInput = {
@@ -726,6 +754,98 @@ export type UploadScalarWhereInput = {
   received?: Prisma.BigIntFilter<"Upload"> | bigint | number
 }
 
+export type UploadCreateWithoutPartsInput = {
+  id: string
+  workspaceId: string
+  tokenHash: runtime.Bytes
+  length: bigint | number
+  metadata: string
+  details: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  fileId?: string | null
+  cid?: string | null
+  refusal?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  leaseId?: string | null
+  leaseUntil?: Date | string | null
+  leaseWanted?: boolean
+  createdAt?: Date | string
+  expiresAt: Date | string
+  received?: bigint | number
+  key: Prisma.ApiKeyCreateNestedOneWithoutUploadsInput
+}
+
+export type UploadUncheckedCreateWithoutPartsInput = {
+  id: string
+  workspaceId: string
+  keyId: string
+  tokenHash: runtime.Bytes
+  length: bigint | number
+  metadata: string
+  details: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  fileId?: string | null
+  cid?: string | null
+  refusal?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  leaseId?: string | null
+  leaseUntil?: Date | string | null
+  leaseWanted?: boolean
+  createdAt?: Date | string
+  expiresAt: Date | string
+  received?: bigint | number
+}
+
+export type UploadCreateOrConnectWithoutPartsInput = {
+  where: Prisma.UploadWhereUniqueInput
+  create: Prisma.XOR<Prisma.UploadCreateWithoutPartsInput, Prisma.UploadUncheckedCreateWithoutPartsInput>
+}
+
+export type UploadUpsertWithoutPartsInput = {
+  update: Prisma.XOR<Prisma.UploadUpdateWithoutPartsInput, Prisma.UploadUncheckedUpdateWithoutPartsInput>
+  create: Prisma.XOR<Prisma.UploadCreateWithoutPartsInput, Prisma.UploadUncheckedCreateWithoutPartsInput>
+  where?: Prisma.UploadWhereInput
+}
+
+export type UploadUpdateToOneWithWhereWithoutPartsInput = {
+  where?: Prisma.UploadWhereInput
+  data: Prisma.XOR<Prisma.UploadUpdateWithoutPartsInput, Prisma.UploadUncheckedUpdateWithoutPartsInput>
+}
+
+export type UploadUpdateWithoutPartsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  tokenHash?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  length?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  metadata?: Prisma.StringFieldUpdateOperationsInput | string
+  details?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  fileId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cid?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  refusal?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  leaseId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  leaseUntil?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  leaseWanted?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  key?: Prisma.ApiKeyUpdateOneRequiredWithoutUploadsNestedInput
+}
+
+export type UploadUncheckedUpdateWithoutPartsInput = {
+  id?: Prisma.StringFieldUpdateOperationsInput | string
+  workspaceId?: Prisma.StringFieldUpdateOperationsInput | string
+  keyId?: Prisma.StringFieldUpdateOperationsInput | string
+  tokenHash?: Prisma.BytesFieldUpdateOperationsInput | runtime.Bytes
+  length?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  metadata?: Prisma.StringFieldUpdateOperationsInput | string
+  details?: Prisma.JsonNullValueInput | runtime.InputJsonValue
+  fileId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  cid?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  refusal?: Prisma.NullableJsonNullValueInput | runtime.InputJsonValue
+  leaseId?: Prisma.NullableStringFieldUpdateOperationsInput | string | null
+  leaseUntil?: Prisma.NullableDateTimeFieldUpdateOperationsInput | Date | string | null
+  leaseWanted?: Prisma.BoolFieldUpdateOperationsInput | boolean
+  createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
+  received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+}
+
 export type UploadCreateManyKeyInput = {
   id: string
   workspaceId: string
@@ -760,6 +880,7 @@ export type UploadUpdateWithoutKeyInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  parts?: Prisma.UploadPartUpdateManyWithoutUploadNestedInput
 }
 
 export type UploadUncheckedUpdateWithoutKeyInput = {
@@ -778,6 +899,7 @@ export type UploadUncheckedUpdateWithoutKeyInput = {
   createdAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   expiresAt?: Prisma.DateTimeFieldUpdateOperationsInput | Date | string
   received?: Prisma.BigIntFieldUpdateOperationsInput | bigint | number
+  parts?: Prisma.UploadPartUncheckedUpdateManyWithoutUploadNestedInput
 }
 
 export type UploadUncheckedUpdateManyWithoutKeyInput = {
@@ -799,6 +921,35 @@ export type UploadUncheckedUpdateManyWithoutKeyInput = {
 }
 
 
+/**
+ * Count Type UploadCountOutputType
+ */
+
+export type UploadCountOutputType = {
+  parts: number
+}
+
+export type UploadCountOutputTypeSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  parts?: boolean | UploadCountOutputTypeCountPartsArgs
+}
+
+/**
+ * UploadCountOutputType without action
+ */
+export type UploadCountOutputTypeDefaultArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the UploadCountOutputType
+   */
+  select?: Prisma.UploadCountOutputTypeSelect<ExtArgs> | null
+}
+
+/**
+ * UploadCountOutputType without action
+ */
+export type UploadCountOutputTypeCountPartsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  where?: Prisma.UploadPartWhereInput
+}
+
 
 export type UploadSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
   id?: boolean
@@ -818,6 +969,8 @@ export type UploadSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs =
   expiresAt?: boolean
   received?: boolean
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
+  parts?: boolean | Prisma.Upload$partsArgs<ExtArgs>
+  _count?: boolean | Prisma.UploadCountOutputTypeDefaultArgs<ExtArgs>
 }, ExtArgs["result"]["upload"]>
 
 export type UploadSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetSelect<{
@@ -882,6 +1035,8 @@ export type UploadSelectScalar = {
 export type UploadOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"id" | "workspaceId" | "keyId" | "tokenHash" | "length" | "metadata" | "details" | "fileId" | "cid" | "refusal" | "leaseId" | "leaseUntil" | "leaseWanted" | "createdAt" | "expiresAt" | "received", ExtArgs["result"]["upload"]>
 export type UploadInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
+  parts?: boolean | Prisma.Upload$partsArgs<ExtArgs>
+  _count?: boolean | Prisma.UploadCountOutputTypeDefaultArgs<ExtArgs>
 }
 export type UploadIncludeCreateManyAndReturn<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   key?: boolean | Prisma.ApiKeyDefaultArgs<ExtArgs>
@@ -894,6 +1049,7 @@ export type $UploadPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
   name: "Upload"
   objects: {
     key: Prisma.$ApiKeyPayload<ExtArgs>
+    parts: Prisma.$UploadPartPayload<ExtArgs>[]
   }
   scalars: runtime.Types.Extensions.GetPayloadResult<{
     /**
@@ -943,7 +1099,7 @@ export type $UploadPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs
     createdAt: Date
     expiresAt: Date
     /**
-     * Bytes that stay on disk between its requests. Only kept if the plan has a limit.
+     * Bytes that stay between its requests. Only kept if the plan has a limit.
      */
     received: bigint
   }, ExtArgs["result"]["upload"]>
@@ -1341,6 +1497,7 @@ readonly fields: UploadFieldRefs;
 export interface Prisma__UploadClient<T, Null = never, ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs, GlobalOmitOptions = {}> extends Prisma.PrismaPromise<T> {
   readonly [Symbol.toStringTag]: "PrismaPromise"
   key<T extends Prisma.ApiKeyDefaultArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.ApiKeyDefaultArgs<ExtArgs>>): Prisma.Prisma__ApiKeyClient<runtime.Types.Result.GetResult<Prisma.$ApiKeyPayload<ExtArgs>, T, "findUniqueOrThrow", GlobalOmitOptions> | Null, Null, ExtArgs, GlobalOmitOptions>
+  parts<T extends Prisma.Upload$partsArgs<ExtArgs> = {}>(args?: Prisma.Subset<T, Prisma.Upload$partsArgs<ExtArgs>>): Prisma.PrismaPromise<runtime.Types.Result.GetResult<Prisma.$UploadPartPayload<ExtArgs>, T, "findMany", GlobalOmitOptions> | Null>
   /**
    * Attaches callbacks for the resolution and/or rejection of the Promise.
    * @param onfulfilled The callback to execute when the Promise is resolved.
@@ -1784,6 +1941,30 @@ export type UploadDeleteManyArgs<ExtArgs extends runtime.Types.Extensions.Intern
    * Limit how many Uploads to delete.
    */
   limit?: number
+}
+
+/**
+ * Upload.parts
+ */
+export type Upload$partsArgs<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
+  /**
+   * Select specific fields to fetch from the UploadPart
+   */
+  select?: Prisma.UploadPartSelect<ExtArgs> | null
+  /**
+   * Omit specific fields from the UploadPart
+   */
+  omit?: Prisma.UploadPartOmit<ExtArgs> | null
+  /**
+   * Choose, which related nodes to fetch as well
+   */
+  include?: Prisma.UploadPartInclude<ExtArgs> | null
+  where?: Prisma.UploadPartWhereInput
+  orderBy?: Prisma.UploadPartOrderByWithRelationInput | Prisma.UploadPartOrderByWithRelationInput[]
+  cursor?: Prisma.UploadPartWhereUniqueInput
+  take?: number
+  skip?: number
+  distinct?: Prisma.UploadPartScalarFieldEnum | Prisma.UploadPartScalarFieldEnum[]
 }
 
 /**

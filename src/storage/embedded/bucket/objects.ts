@@ -1,12 +1,10 @@
 /** The objects of one node in a bucket: packs, and the marker that names their index. */
-import { DeleteObjectsCommand, GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
-import { createS3Client, explainS3 } from '../../../lib/s3.ts'
+import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3'
+import { createS3Client, explainS3, removeObjects } from '../../../lib/s3.ts'
 import { StorageError } from '../../port.ts'
 
 /** A server that is away must be noticed while a client still waits. */
 const LIMITS = { connectMs: 4_000, idleMs: 12_000, attempts: 2 }
-/** The most that S3 accepts in one request. */
-const REMOVED_AT_ONCE = 1000
 const MARKER = 'berth-blocks.json'
 
 export interface BucketOptions {
@@ -44,19 +42,8 @@ export class BucketObjects {
 
   /** Removes packs; those that do not exist are skipped. */
   async removePacks(ids: readonly string[]): Promise<void> {
-    for (let from = 0; from < ids.length; from += REMOVED_AT_ONCE) {
-      const Objects = ids.slice(from, from + REMOVED_AT_ONCE).map((id) => ({ Key: this.#pack(id).Key }))
-      const { Errors = [] } = await this.#ask(() =>
-        this.#client.send(
-          new DeleteObjectsCommand({ Bucket: this.#options.bucket, Delete: { Objects, Quiet: true } }),
-        ),
-      )
-      const [first] = Errors
-      if (first)
-        throw this.#explain(
-          Object.assign(new Error(first.Message), { name: first.Code ?? 'Error', $metadata: {} }),
-        )
-    }
+    const keys = ids.map((id) => this.#pack(id).Key)
+    await this.#ask(() => removeObjects(this.#client, this.#options.bucket, keys))
   }
 
   /** The id of the index that these objects belong to; null if there is none yet. */
