@@ -49,8 +49,8 @@ export class ProgressReport {
         await this.#onFirstBlock()
         crashPoint('mid-retrieval')
       }
-      const { phase, blocks, bytes, totalBytes } = latest
-      await this.#run.report(phase, { blocks, bytes, total_bytes: totalBytes })
+      const { phase, blocks, bytes, totalBytes, replicas } = latest
+      await this.#run.report(phase, { blocks, bytes, total_bytes: totalBytes, replicas })
     } catch (error) {
       // Progress is only informative: a lost lease ends the run elsewhere, and an outage passes.
       this.#run.log.debug({ err: error }, 'progress not written')

@@ -329,6 +329,8 @@ export const texts = {
       facts: 'File',
       pin: 'Pin',
       pinned: 'pinned',
+      replicas: 'Replicas',
+      ofWanted: (pinned: number, wanted: number) => `${pinned} of ${wanted}`,
       repaired: 'lost by its node; pinning again',
       contains: 'Contains',
       expires: 'Expires',
@@ -415,6 +417,7 @@ export const texts = {
       progress: 'Retrieved so far',
       received: (blocks: number, size: string) =>
         [count(blocks, 'block', 'blocks'), size].filter(Boolean).join(', '),
+      replicas: (pinned: number, wanted: number) => `${pinned} of ${wanted} replicas`,
       states: {
         prechecking: 'checking',
         backfilled: 'waiting',
@@ -1828,6 +1831,7 @@ export const texts = {
         maxFileBytes: 'Largest file',
         agentLimit: 'Agents',
         agentDiskMb: 'Disk per agent',
+        replicas: 'Replicas in IPFS Cluster',
         secretLimit: 'Secrets',
         requestsPerMinute: 'Requests per minute',
         modelUsdPerMonth: 'Money for models per month',

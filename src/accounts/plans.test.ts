@@ -16,6 +16,7 @@ describe('the record of a plan', () => {
     storageBytes: null,
     requestsPerMinute: 60,
     agentDiskMb: null,
+    replicas: null,
     modelUsdPerMonth: '0.0000001',
     modelTokensPerMonth: null,
   }

@@ -19,6 +19,7 @@ export const planRecord = z
     storageBytes: limitOf,
     requestsPerMinute: limitOf,
     agentDiskMb: limitOf.describe('`null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`.'),
+    replicas: limitOf.describe('At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`.'),
     modelUsdPerMonth: z
       .string()
       .nullable()

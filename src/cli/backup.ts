@@ -255,7 +255,9 @@ async function withStorages(
     try {
       // Uses `web`'s node: it serves only the blocks that exist locally.
       const databaseUrl = database.pool.directUrl
-      const storages = await openStorages(database.config, 'web', database.log, parts, databaseUrl)
+      const storages = await openStorages(database.config, 'web', database.log, parts, {
+        url: databaseUrl,
+      })
       await work({ ...database, databaseUrl, storages, signal })
     } catch (error) {
       if (signal.aborted) throw new BackupError('stopped; run it again to continue', { cause: error })

@@ -231,7 +231,12 @@ async function checkNode(part: string, config: Config, network: Network): Promis
   if (!apiUrl && !previous) return []
   let storage: Storage | undefined
   try {
-    storage = await createStorage(config, network, 'web')
+    storage = await createStorage({
+      config,
+      network,
+      role: 'web',
+      databaseUrl: config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
+    })
     await storage.start()
     const { agent, peerId, peers } = await storage.info({ signal: AbortSignal.timeout(5000) })
     const away = peers?.filter(({ error }) => error !== null).map(({ name, error }) => `${name}: ${error}`)

@@ -33,7 +33,7 @@ async function collectOn(
     const said = `left alone: its Kubo is not called Berth's own (BERTH_OWN_KUBO), so its operator collects`
     return { mark: styleText('yellow', '!'), said }
   }
-  const storage = await createStorage(config, network, 'web', pool.directUrl)
+  const storage = await createStorage({ config, network, role: 'web', databaseUrl: pool.directUrl })
   const { signal } = new AbortController()
   const began = performance.now()
   try {

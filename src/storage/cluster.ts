@@ -6,7 +6,13 @@ import type { CID } from 'multiformats/cid'
 import { within } from '../lib/signals.ts'
 import { callsUntil } from './calls.ts'
 import { ClusterAuthError, ClusterClient } from './cluster/client.ts'
-import { ClusterPins, type PeerId, type Replication } from './cluster/pins.ts'
+import {
+  ClusterPins,
+  type KeepOptions,
+  type PeerId,
+  type ReplicasOf,
+  type Replication,
+} from './cluster/pins.ts'
 import { KuboClient } from './kubo/client.ts'
 import { KuboError } from './kubo/kubo-errors.ts'
 import { createKuboStorage, type KuboOptions, PIN_NAME } from './kubo.ts'
@@ -16,6 +22,7 @@ export interface ClusterOptions extends KuboOptions {
   /** Address of the REST API of the peer next to Kubo, for example `http://127.0.0.1:9094`. */
   clusterUrl: string
   replication: Replication
+  replicasOf?: ReplicasOf | undefined
   /** How long a peer has to be gone until its replicas are made again on others. */
   lostMs?: number
 }
@@ -31,9 +38,10 @@ const REPINS = 3
 /** Creates the driver for IPFS Cluster; nothing is opened before `start`. */
 export function createClusterStorage(options: ClusterOptions): Storage {
   const { clusterUrl, replication, network, pinName = PIN_NAME, lostMs = LOST_MS } = options
+  const { replicasOf = async () => new Map() } = options
   const kubo = createKuboStorage({ ...options, isInCluster: true })
   const client = new ClusterClient(clusterUrl)
-  const pins = new ClusterPins(client, { name: pinName, replication, lostMs })
+  const pins = new ClusterPins(client, { name: pinName, replication, replicasOf, lostMs })
   const stopped = new AbortController()
   const setting = network === 'public' ? 'IPFS_CLUSTER_API_URL' : 'IPFS_PRIVATE_CLUSTER_API_URL'
   let refusal: string | null = 'IPFS Cluster has not been checked'
@@ -48,7 +56,7 @@ export function createClusterStorage(options: ClusterOptions): Storage {
   })
 
   /** Makes a pin of Kubo's whole. */
-  const replicate = async (cid: CID, limits: { stallMs: number; signal: AbortSignal }): Promise<void> => {
+  const replicate = async (cid: CID, limits: KeepOptions): Promise<void> => {
     for (let repins = 0; repins < REPINS; repins++) {
       await pins.keep(cid, limits)
       // Cluster may have removed the pin in the meantime: as the end of a release, or to move it to another peer.
@@ -81,8 +89,14 @@ export function createClusterStorage(options: ClusterOptions): Storage {
 
     pin: (cid, options) =>
       call(options.signal, async (signal) => {
+        const { stallMs, onProgress } = options
         const pinned = await kubo.pin(cid, { ...options, signal })
-        await replicate(cid.toV1(), { stallMs: options.stallMs, signal })
+        await replicate(cid.toV1(), {
+          stallMs,
+          signal,
+          onReplicas: (replicas) =>
+            onProgress?.({ phase: 'retrieving', ...pinned, totalBytes: pinned.bytes, replicas }),
+        })
         return pinned
       }),
     unpin: (cid, { signal }) =>
@@ -99,6 +113,7 @@ export function createClusterStorage(options: ClusterOptions): Storage {
         async (combined) =>
           (await kubo.isPinned(cid, { signal: combined })) && (await pins.has(cid.toV1(), combined)),
       ),
+    replicas: (cid, { signal }) => call(signal, (combined) => pins.replicas(cid.toV1(), combined)),
     list: ({ signal }) =>
       iterate(signal, async function* (combined) {
         const whole = new Set<string>()

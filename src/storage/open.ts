@@ -1,13 +1,16 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config.ts'
+import type { Pool } from '../db/pool.ts'
 import { SharedLock } from '../db/shared-lock.ts'
+import { readReplicas } from '../db/statements/files.ts'
 import { readBucket } from '../lib/bucket-name.ts'
 import type { Closers } from '../lib/closers.ts'
 import { blocksFolder, reserveSetting } from '../lib/disk.ts'
 import { DiskReserve } from '../lib/disk-reserve.ts'
 import { within } from '../lib/signals.ts'
 import { createLogger, type Logger } from '../log.ts'
+import type { ReplicasOf } from './cluster/pins.ts'
 import { type IpfsStatus, type Network, type Storage, StorageError } from './port.ts'
 
 const RETRY_MS = 2000
@@ -23,7 +26,7 @@ export type Storages = Record<Network, Storage>
  * Opens the storage of both networks. An unavailable node does not keep the process from starting: work that needs it
  * waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
- * @param databaseUrl without a pooler, if the settings do not name it.
+ * @param database `url` without a pooler, if the settings do not name it; without a `pool`, plans' replicas do not count.
  * @throws Error naming what to fix, if a node responds but cannot be used.
  */
 export async function openStorages(
@@ -31,12 +34,23 @@ export async function openStorages(
   role: 'web' | 'worker',
   log: Logger,
   parts: Closers,
-  databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
+  { url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL, pool }: { url?: string; pool?: Pool } = {},
 ): Promise<Storages> {
-  const open = async (network: Network) =>
-    startStorage(await createStorage(config, network, role, databaseUrl, log), log, parts)
+  const open = async (network: Network) => {
+    const replicasOf = pool && replicasIn(pool, network)
+    const options = { config, network, role, databaseUrl: url, log, replicasOf }
+    return startStorage(await createStorage(options), log, parts)
+  }
   const [publicStorage, privateStorage] = await Promise.all([open('public'), open('private')])
   return { public: publicStorage, private: privateStorage }
+}
+
+/** The replicas in IPFS Cluster that plans want for the files of a network. */
+export function replicasIn(pool: Pool, network: Network): ReplicasOf {
+  return async (cids) => {
+    const { rows } = await readReplicas.run(pool, network, cids)
+    return new Map(rows.map(({ cid, replicas }) => [cid, replicas]))
+  }
 }
 
 async function startStorage(storage: Storage, log: Logger, parts: Closers): Promise<Storage> {
@@ -81,16 +95,9 @@ export function nodesOf(config: Config, network: Network) {
 /**
  * Creates the storage of a network: Kubo, or IPFS Cluster, if its address is set, otherwise the embedded node; during a
  * move, that one and the previous one. Nothing is opened before `start`. Loads only the drivers that are used.
- * @param databaseUrl for the lock that keeps collections in a Kubo apart from imports, across all processes.
  */
-export async function createStorage(
-  config: Config,
-  network: Network,
-  role: 'web' | 'worker',
-  databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
-  log = createLogger('storage', 'silent'),
-): Promise<Storage> {
-  const options = { config, network, role, databaseUrl, log }
+export async function createStorage(options: NodeOptions): Promise<Storage> {
+  const { config, network } = options
   const next = await createNext(options)
   const { apiUrl, previous: address, setting } = nodesOf(config, network)
   if (!address) return next
@@ -109,13 +116,16 @@ interface NodeOptions {
   config: Config
   network: Network
   role: 'web' | 'worker'
-  databaseUrl: string | undefined
-  log: Logger
+  /** For the lock that keeps collections in a Kubo apart from imports, across all processes; without a pooler. */
+  databaseUrl?: string | undefined
+  log?: Logger
+  /** The replicas in IPFS Cluster that plans want. */
+  replicasOf?: ReplicasOf | undefined
 }
 
 /** The node that remains after a move: without a move, the only one. */
 export async function createNext(options: NodeOptions): Promise<Storage> {
-  const { config, network, databaseUrl } = options
+  const { config, network, databaseUrl, replicasOf } = options
   const { apiUrl, clusterUrl } = nodesOf(config, network)
   if (!apiUrl) return createEmbedded(options, config.BERTH_BLOCKS_S3_URL)
   const otherApiUrl = apiUrlsOf(config)[network === 'public' ? 'private' : 'public']
@@ -123,7 +133,12 @@ export async function createNext(options: NodeOptions): Promise<Storage> {
   const kubo = { apiUrl, network, otherApiUrl, lock }
   if (clusterUrl) {
     const { createClusterStorage } = await import('./cluster.ts')
-    return createClusterStorage({ ...kubo, clusterUrl, replication: config.IPFS_CLUSTER_REPLICATION })
+    return createClusterStorage({
+      ...kubo,
+      clusterUrl,
+      replication: config.IPFS_CLUSTER_REPLICATION,
+      replicasOf,
+    })
   }
   const { createKuboStorage } = await import('./kubo.ts')
   return createKuboStorage(kubo)
@@ -131,7 +146,7 @@ export async function createNext(options: NodeOptions): Promise<Storage> {
 
 /** The embedded node with its blocks in a folder, or in a bucket of S3. */
 async function createEmbedded(
-  { config, network, role, databaseUrl = '', log }: NodeOptions,
+  { config, network, role, databaseUrl = '', log = createLogger('storage', 'silent') }: NodeOptions,
   bucket: string | undefined,
 ): Promise<Storage> {
   const { createEmbeddedStorage, markExpiryOf } = await import('./embedded.ts')

@@ -81,12 +81,16 @@ export class NodeFullError extends StorageError {
   }
 }
 
-/** The progress of a retrieval. `totalBytes` is the size announced by the root block, if any. */
+/**
+ * The progress of a retrieval. `totalBytes` is the size announced by the root block, if any. `replicas` counts the peers
+ * of IPFS Cluster that have everything, once this node has.
+ */
 export interface PinProgress {
   phase: 'searching' | 'retrieving'
   blocks: number
   bytes: number
   totalBytes: number | null
+  replicas?: { pinned: number; wanted: number }
 }
 
 export interface PinOptions {
@@ -130,6 +134,12 @@ type StorageDriver = 'kubo' | 'cluster' | 'embedded'
 export interface ClusterPeer {
   name: string
   error: string | null
+}
+
+/** The peers of IPFS Cluster that keep a CID, or should, and how many have to. */
+export interface Replicas {
+  wanted: number
+  peers: { name: string; status: 'pinned' | 'pending' | 'failed'; error: string | null }[]
 }
 
 /** A CID that a part of the storage keeps. `isWhole` is false if that part has to be repaired. */
@@ -246,6 +256,8 @@ export interface Storage {
   unpin(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
   /** True for a CID that Berth itself has pinned (recursively). */
   isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
+  /** Where a CID that Berth keeps is pinned. Missing for a node without peers. */
+  replicas?(cid: CID, options: { signal: AbortSignal }): Promise<Replicas>
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>
   /**

@@ -40,13 +40,14 @@ describe('details of a file', () => {
     const [first, second] = [await newFile(own.api), await newFile(own.api)]
     const { id } = (await own.api.get('/v3/files/public', { cid: `${first}` })).body.data.files[0]
     const details = (client = own.api, network = 'public') => client.get(`/v0/files/${network}/${id}/details`)
-    assert.deepEqual((await details()).body.data, { signature: null, swaps: [] })
+    assert.deepEqual((await details()).body.data, { signature: null, swaps: [], replicas: null })
     const signed = { signature: `0x${'ab'.repeat(65)}`, address: `0x${'12'.repeat(20)}` }
     assert.equal((await own.api.post(`/v3/files/public/signature/${first}`, signed)).status, 200)
     const { body } = await swap(first, second, own.api)
     assert.deepEqual((await details()).body.data, {
       signature: { cid: `${first}`, ...signed },
       swaps: [body.data],
+      replicas: null,
     })
     await sql('UPDATE gateway SET hot_swaps = false WHERE workspace_id = $1', [own.id])
     assert.deepEqual((await details()).body.data.swaps, [])

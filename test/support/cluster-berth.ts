@@ -260,6 +260,8 @@ export async function startInCluster(env: Record<string, string>): Promise<Stack
   )
   const berth = cli(own)
   await berth('workspaces', 'create', 'default', '--plan', 'unlimited')
+  // As for the first user of `npm start`.
+  await berth('users', 'admin', 'owner')
   return {
     kind: 'kubernetes',
     env: own,

@@ -479,8 +479,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a file's signature and swaps
-         * @description Returns both in one request, which succeeds even for a file without either.
+         * Get a file's signature, swaps and replicas
+         * @description Returns all in one request, which succeeds even for a file that has none of them.
          *
          *     Scope: `org:files:read`.
          */
@@ -7950,7 +7950,17 @@ export interface operations {
                      *             "mapped_cid": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi",
                      *             "created_at": "2026-11-21T10:58:03.485Z"
                      *           }
-                     *         ]
+                     *         ],
+                     *         "replicas": {
+                     *           "wanted": 2,
+                     *           "peers": [
+                     *             {
+                     *               "name": "peer-1",
+                     *               "status": "pinned",
+                     *               "error": null
+                     *             }
+                     *           ]
+                     *         }
                      *       }
                      *     }
                      */
@@ -7971,6 +7981,17 @@ export interface operations {
                                 /** @description UTC, with microseconds. */
                                 created_at: string;
                             }[];
+                            /** @description The peers of IPFS Cluster that keep the content, or should. Null without IPFS Cluster, or if it does not respond. */
+                            replicas: {
+                                /** @description The number of peers that have to keep the content. */
+                                wanted: number;
+                                peers: {
+                                    name: string;
+                                    /** @enum {string} */
+                                    status: "pinned" | "pending" | "failed";
+                                    error: string | null;
+                                }[];
+                            } | null;
                         };
                     };
                 };
@@ -10680,6 +10701,7 @@ export interface operations {
                      *               "storageBytes": null,
                      *               "requestsPerMinute": null,
                      *               "agentDiskMb": null,
+                     *               "replicas": null,
                      *               "modelUsdPerMonth": null,
                      *               "modelTokensPerMonth": null
                      *             },
@@ -10714,6 +10736,8 @@ export interface operations {
                                     requestsPerMinute: number | null;
                                     /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                     agentDiskMb: number | null;
+                                    /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                                    replicas: number | null;
                                     /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                                     modelUsdPerMonth: string | null;
                                     /** @description The same in tokens. */
@@ -10784,6 +10808,7 @@ export interface operations {
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
                      *           "agentDiskMb": null,
+                     *           "replicas": null,
                      *           "modelUsdPerMonth": null,
                      *           "modelTokensPerMonth": null
                      *         },
@@ -10814,6 +10839,8 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                                replicas: number | null;
                                 /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                                 modelUsdPerMonth: string | null;
                                 /** @description The same in tokens. */
@@ -10894,6 +10921,7 @@ export interface operations {
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
                      *           "agentDiskMb": null,
+                     *           "replicas": null,
                      *           "modelUsdPerMonth": null,
                      *           "modelTokensPerMonth": null
                      *         },
@@ -10924,6 +10952,8 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                                replicas: number | null;
                                 /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                                 modelUsdPerMonth: string | null;
                                 /** @description The same in tokens. */
@@ -11806,6 +11836,7 @@ export interface operations {
                      *           "storageBytes": null,
                      *           "requestsPerMinute": null,
                      *           "agentDiskMb": null,
+                     *           "replicas": null,
                      *           "modelUsdPerMonth": null,
                      *           "modelTokensPerMonth": null
                      *         },
@@ -11851,6 +11882,8 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                                replicas: number | null;
                                 /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                                 modelUsdPerMonth: string | null;
                                 /** @description The same in tokens. */
@@ -13970,6 +14003,7 @@ export interface operations {
                      *             "storageBytes": null,
                      *             "requestsPerMinute": null,
                      *             "agentDiskMb": null,
+                     *             "replicas": null,
                      *             "modelUsdPerMonth": null,
                      *             "modelTokensPerMonth": null
                      *           }
@@ -13993,6 +14027,8 @@ export interface operations {
                                 requestsPerMinute: number | null;
                                 /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                                 agentDiskMb: number | null;
+                                /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                                replicas: number | null;
                                 /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                                 modelUsdPerMonth: string | null;
                                 /** @description The same in tokens. */
@@ -14058,6 +14094,7 @@ export interface operations {
                      *         "storageBytes": null,
                      *         "requestsPerMinute": null,
                      *         "agentDiskMb": null,
+                     *         "replicas": null,
                      *         "modelUsdPerMonth": null,
                      *         "modelTokensPerMonth": null
                      *       }
@@ -14078,6 +14115,8 @@ export interface operations {
                             requestsPerMinute: number | null;
                             /** @description `null` means the setting `diskMb` of `BERTH_AGENT_LIMITS`. */
                             agentDiskMb: number | null;
+                            /** @description At least so many in IPFS Cluster; `null` means `IPFS_CLUSTER_REPLICATION`. */
+                            replicas: number | null;
                             /** @description US dollars that the agents of a workspace may spend on models in a month, in UTC. */
                             modelUsdPerMonth: string | null;
                             /** @description The same in tokens. */

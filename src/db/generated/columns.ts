@@ -12,6 +12,7 @@ export const Plan = {
   requestsPerMinute: 'int4?',
   hotSwaps: 'bool',
   agentDiskMb: 'int4?',
+  replicas: 'int4?',
   modelUsdPerMonth: 'numeric?',
   modelTokensPerMonth: 'int8?',
 } as const

@@ -51,6 +51,20 @@ export const updateFile = statement({
     RETURNING ${FILE_COLUMNS}`,
 })
 
+/**
+ * The most replicas that the plans of files ask for, by CIDv1. CIDs without such a plan are missing.
+ * @param `$1` the network, `$2` the CIDs.
+ */
+export const readReplicas = statement({
+  name: 'file-replicas',
+  parameters: ['text', 'text[]'],
+  columns: { cid: 'text', replicas: 'int4' },
+  text: `SELECT file.cid_v1 AS cid, max(plan.replicas) AS replicas FROM file
+      JOIN workspace ON workspace.id = file.workspace_id JOIN plan ON plan.name = workspace.plan
+    WHERE network = $1 AND cid_v1 = ANY ($2) AND removed_at IS NULL AND plan.replicas IS NOT NULL
+    GROUP BY cid_v1`,
+})
+
 /** The oldest file with the given content that does not expire before `$4`. */
 export const findDuplicate = statement({
   name: 'file-duplicate',

@@ -11,6 +11,7 @@ import { settleUpload, type Uploader } from '../../db/statements/uploads.ts'
 import { ApiError } from '../../errors.ts'
 import { contentCid, keyvaluePairs, like, timestamp, uuid } from '../../http/fields.ts'
 import { crashPoint } from '../../lib/crash-point.ts'
+import { enqueue } from '../../operations/enqueue.ts'
 import type { Storages } from '../../storage/open.ts'
 import { type Network, StorageError } from '../../storage/port.ts'
 import { lockCid } from '../held-content.ts'
@@ -120,6 +121,9 @@ export async function keepContent(
       content.mimeType,
       expiresAt,
     )
+    // The content has the replicas of other files, or the setting's: the plan may want more.
+    if (storage.driver === 'cluster' && uploader.plan.replicas !== null)
+      await enqueue(client, 'pin.repair', { id, workspaceId })
     return { file, isDuplicate: false }
   }).catch(async (error) => {
     if (error instanceof ApiError && error.code === 'over_free_limit')

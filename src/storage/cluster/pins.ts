@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CID } from 'multiformats/cid'
-import { type KeptCid, StorageError } from '../port.ts'
+import { type KeptCid, type Replicas, StorageError } from '../port.ts'
 import type { ClusterClient } from './client.ts'
 
 const FIRST_POLL_MS = 50
@@ -30,6 +30,19 @@ interface Status {
   peer_map: Record<string, { peername: string; status: string; error: string }> | null
 }
 
+/** How many replicas CIDs need, by CIDv1, if these are more than the setting's minimum. */
+export type ReplicasOf = (cids: string[]) => Promise<ReadonlyMap<string, number>>
+
+export interface KeepOptions {
+  stallMs: number
+  signal: AbortSignal
+  /** Is called whenever another number of peers has everything. */
+  onReplicas?: (replicas: { pinned: number; wanted: number }) => void
+}
+
+/** CIDs whose number of replicas is looked up at once. */
+const LOOKUP = 1000
+
 export interface PeerId {
   id: string
   peername: string
@@ -48,6 +61,7 @@ export class ClusterPins {
   readonly #client: ClusterClient
   readonly #name: string
   readonly #replication: Replication
+  readonly #replicasOf: ReplicasOf
   readonly #lostMs: number
   /** The peer next to Berth's Kubo. */
   own = ''
@@ -56,10 +70,14 @@ export class ClusterPins {
   #membersAt = 0
 
   /** @param lostMs How long a peer has to be gone until its replicas no longer count. */
-  constructor(client: ClusterClient, options: { name: string; replication: Replication; lostMs: number }) {
+  constructor(
+    client: ClusterClient,
+    options: { name: string; replication: Replication; replicasOf: ReplicasOf; lostMs: number },
+  ) {
     this.#client = client
     this.#name = options.name
     this.#replication = options.replication
+    this.#replicasOf = options.replicasOf
     this.#lostMs = options.lostMs
   }
 
@@ -80,15 +98,44 @@ export class ClusterPins {
   /** True if Cluster should keep a CID for Berth: on the own Kubo, and with enough replicas on peers that exist. */
   async has(cid: CID, signal: AbortSignal): Promise<boolean> {
     await this.#lookForPeers(signal)
-    return this.#isWhole(await this.#allocation(cid, signal))
+    return this.#isWhole(await this.#allocation(cid, signal), await this.#wanted(cid))
   }
 
   /** Every CID that Cluster lists under Berth's name. */
   async *list(signal: AbortSignal): AsyncGenerator<KeptCid> {
     await this.#lookForPeers(signal)
     const rows = this.#client.rows<Allocation>('/allocations', { signal, params: { filter: 'pin' } })
-    for await (const row of rows)
-      if (row.name === this.#name) yield { cid: CID.parse(row.cid), isWhole: this.#isWhole(row) }
+    let batch: Allocation[] = []
+    for await (const row of rows) {
+      if (row.name === this.#name) batch.push(row)
+      if (batch.length < LOOKUP) continue
+      yield* await this.#kept(batch)
+      batch = []
+    }
+    yield* await this.#kept(batch)
+  }
+
+  async #kept(pins: Allocation[]): Promise<KeptCid[]> {
+    const cids = pins.map(({ cid }) => CID.parse(cid).toV1())
+    const replicas = await this.#replicasOf(cids.map((cid) => `${cid}`))
+    return pins.map((pin, i) => {
+      const cid = cids[i] as CID
+      return { cid, isWhole: this.#isWhole(pin, this.#atLeast(replicas.get(`${cid}`))) }
+    })
+  }
+
+  /** The peers that keep a CID or should, and how many have to. */
+  async replicas(cid: CID, signal: AbortSignal): Promise<Replicas> {
+    const [wanted, { peer_map: peers }] = await Promise.all([this.#wanted(cid), this.#status(cid, signal)])
+    const all = Object.entries(peers ?? {}).filter(([, { status }]) => status !== 'remote')
+    return {
+      wanted,
+      peers: all.map(([id, { peername, status, error }]) => ({
+        name: peername || id,
+        status: status === 'pinned' ? 'pinned' : /error/.test(status) ? 'failed' : 'pending',
+        error: error || null,
+      })),
+    }
   }
 
   /**
@@ -97,28 +144,29 @@ export class ClusterPins {
    * @throws StorageError `unavailable` if no peer has made progress for `stallMs`: the pin stays, and the next attempt
    *   continues.
    */
-  async keep(cid: CID, { stallMs, signal }: { stallMs: number; signal: AbortSignal }): Promise<void> {
+  async keep(cid: CID, { stallMs, signal, onReplicas }: KeepOptions): Promise<void> {
     await this.#lookForPeers(signal)
-    const existing = await this.#allocation(cid, signal)
-    if (!this.#isWhole(existing)) await this.#claim(cid, existing, signal)
-    let [pinned, progressAt, claimedAt] = [0, Date.now(), Date.now()]
+    const [existing, wanted] = await Promise.all([this.#allocation(cid, signal), this.#wanted(cid)])
+    if (!this.#isWhole(existing, wanted)) await this.#claim(cid, existing, wanted, signal)
+    let [pinned, progressAt, claimedAt] = [-1, Date.now(), Date.now()]
     /** Peers whose attempt failed: another attempt does not count as progress. */
     const failed = new Set<string>()
     for (let pollMs = FIRST_POLL_MS; ; pollMs = Math.min(pollMs * 2, POLL_MS)) {
       const status = await this.#status(cid, signal)
       const peers = Object.entries(status.peer_map ?? {}).filter(([, peer]) => peer.status !== 'remote')
       const whole = peers.filter(([, peer]) => peer.status === 'pinned').map(([id]) => id)
-      if (whole.length >= this.#replication.min && whole.includes(this.own)) return
+      if (whole.length !== pinned) onReplicas?.({ pinned: whole.length, wanted })
+      if (whole.length >= wanted && whole.includes(this.own)) return
       const lacking = peers.filter(([, { status }]) => status !== 'pinned')
       const atWork = lacking.filter(([, { status }]) => status === 'pinning' || status === 'pin_queued')
       const now = Date.now()
       if (whole.length > pinned || atWork.some(([id]) => !failed.has(id))) progressAt = now
       pinned = whole.length
       for (const entry of lacking) if (!atWork.includes(entry)) failed.add(entry[0])
-      if (now - progressAt > stallMs) throw this.#tooFew(cid, pinned, lacking)
-      if (atWork.length < lacking.length || peers.length < this.#replication.min) {
+      if (now - progressAt > stallMs) throw tooFew(cid, { pinned, wanted }, lacking)
+      if (atWork.length < lacking.length || peers.length < wanted) {
         if (now - claimedAt > REASSIGN_MS) {
-          await this.#claim(cid, await this.#allocation(cid, signal), signal)
+          await this.#claim(cid, await this.#allocation(cid, signal), wanted, signal)
           claimedAt = now
         }
       }
@@ -147,15 +195,15 @@ export class ClusterPins {
   }
 
   /** Writes a pin into Cluster's state. */
-  async #claim(cid: CID, existing: Allocation | null, signal: AbortSignal): Promise<void> {
+  async #claim(cid: CID, existing: Allocation | null, min: number, signal: AbortSignal): Promise<void> {
     let current = existing?.allocations ?? []
     // Cluster leaves the peers of an existing pin as they are while they are enough, so one more has to be wanted. The
     // way over a deletion would leave the content without any pin for a moment.
     if (current.length > 0 && !current.includes(this.own))
       current = (await this.#addOwn(cid, current.length + 1, signal)).allocations ?? []
-    const { min, max } = this.#replication
     // If it had more peers than that, Cluster would drop any of them.
-    const made = await this.#put(cid, { min, max: Math.max(max, current.length) }, signal)
+    const max = Math.max(this.#replication.max, min, current.length)
+    const made = await this.#put(cid, { min, max }, signal)
     if (made.allocations?.includes(this.own)) return
     throw new StorageError('unavailable', 'The peer of IPFS Cluster next to Kubo takes no pins now')
   }
@@ -195,9 +243,18 @@ export class ClusterPins {
     return status ?? { peer_map: null }
   }
 
-  #isWhole(pin: Allocation | null): boolean {
+  #isWhole(pin: Allocation | null, wanted: number): boolean {
     if (pin?.name !== this.#name || !pin.allocations?.includes(this.own)) return false
-    return pin.allocations.filter((peer) => !this.#isLost(peer)).length >= this.#replication.min
+    return pin.allocations.filter((peer) => !this.#isLost(peer)).length >= wanted
+  }
+
+  async #wanted(cid: CID): Promise<number> {
+    const replicas = await this.#replicasOf([`${cid.toV1()}`])
+    return this.#atLeast(replicas.get(`${cid.toV1()}`))
+  }
+
+  #atLeast(replicas = 0): number {
+    return Math.max(this.#replication.min, replicas)
   }
 
   #isLost(peer: string): boolean {
@@ -209,18 +266,19 @@ export class ClusterPins {
   async #lookForPeers(signal: AbortSignal): Promise<void> {
     if (Date.now() - this.#membersAt > Math.min(MEMBERS_MS, this.#lostMs)) await this.id(signal)
   }
+}
 
-  #tooFew(
-    cid: CID,
-    pinned: number,
-    lacking: [string, { peername: string; status: string; error: string }][],
-  ) {
-    const reasons = lacking.map(([id, { peername, status, error }]) =>
-      `${peername || id}: ${status} ${error}`.trim().slice(0, 200),
-    )
-    return new StorageError(
-      'unavailable',
-      `IPFS Cluster has ${pinned} of ${this.#replication.min} replicas of ${cid} (${reasons.join('; ')})`,
-    )
-  }
+function tooFew(
+  cid: CID,
+  { pinned, wanted }: { pinned: number; wanted: number },
+  lacking: [string, { peername: string; status: string; error: string }][],
+): StorageError {
+  const reasons = lacking.map(([id, { peername, status, error }]) =>
+    `${peername || id}: ${status} ${error}`.trim().slice(0, 200),
+  )
+  const why = reasons.join('; ')
+  return new StorageError(
+    'unavailable',
+    `IPFS Cluster has ${pinned} of ${wanted} replicas of ${cid} (${why})`,
+  )
 }

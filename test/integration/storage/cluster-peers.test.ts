@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { CID } from 'multiformats/cid'
 import { createClusterStorage } from '../../../src/storage/cluster.ts'
-import { type Storage, StorageError } from '../../../src/storage/port.ts'
+import { type PinProgress, partsOf, type Storage, StorageError } from '../../../src/storage/port.ts'
 import {
   type ClusterPeer,
   clusterBinary,
@@ -23,6 +23,15 @@ const skip =
     ? false
     : 'BERTH_TEST_KUBO or BERTH_TEST_IPFS_CLUSTER is not set: see scripts/ci/kubo.sh and ipfs-cluster.sh'
 
+/** The state of each CID in Cluster's own list. */
+async function collectKept(storage: Storage): Promise<Map<string, boolean>> {
+  const [ofCluster] = partsOf(storage)
+  const kept = new Map<string, boolean>()
+  for await (const { cid, isWhole } of ofCluster?.({ signal: new AbortController().signal }) ?? [])
+    kept.set(`${cid}`, isWhole)
+  return kept
+}
+
 describe('three peers of IPFS Cluster', { skip }, () => {
   const { signal } = new AbortController()
   let cluster: TestCluster
@@ -30,6 +39,8 @@ describe('three peers of IPFS Cluster', { skip }, () => {
   let storage: Storage
   /** The pins of a new Kubo. */
   let first: string[]
+  /** The replicas that plans ask for, by CID. */
+  const replicas = new Map<string, number>()
 
   before(async () => {
     cluster = await startCluster(3)
@@ -39,6 +50,7 @@ describe('three peers of IPFS Cluster', { skip }, () => {
       apiUrl: peers[0].kubo.apiUrl,
       clusterUrl: peers[0].url,
       replication: { min: 2, max: 2 },
+      replicasOf: async () => replicas,
       network: 'public',
       lostMs: LOST_MS,
     })
@@ -127,6 +139,32 @@ describe('three peers of IPFS Cluster', { skip }, () => {
     await pin(cid)
     assert.ok((await allocations(cid))?.includes(own.id))
     assert.equal(await isPinned(cid), true)
+  })
+
+  test('a pin is not whole until it has the replicas that its plan wants, and shows them', async () => {
+    await connectAll()
+    const { cid } = await storage.add(texts({ file: 'wanted by a larger plan' }), { signal })
+    const byName = async () => {
+      const found = await storage.replicas?.(cid, { signal })
+      return [found?.wanted, found?.peers.map(({ status }) => status)]
+    }
+    assert.equal(await isPinned(cid), true)
+    assert.deepEqual(await byName(), [2, ['pinned', 'pinned']])
+    replicas.set(`${cid}`, 3)
+    assert.equal(await isPinned(cid), false)
+    const listed = await collectKept(storage)
+    assert.equal(listed.get(`${cid}`), false)
+    const seen: PinProgress[] = []
+    const onProgress = (progress: PinProgress) => seen.push(progress)
+    await storage.pin(cid, { offline: true, stallMs: 20_000, signal, onProgress })
+    assert.deepEqual(seen.at(-1)?.replicas, { pinned: 3, wanted: 3 })
+    assert.equal((await allocations(cid))?.length, 3)
+    assert.equal(await isPinned(cid), true)
+    assert.deepEqual(await byName(), [3, ['pinned', 'pinned', 'pinned']])
+    // A smaller plan takes none away.
+    replicas.clear()
+    assert.equal(await isPinned(cid), true)
+    await storage.unpin(cid, { signal })
   })
 
   test('a pin right after its release stays', async () => {

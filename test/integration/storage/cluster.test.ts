@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
+import type { Plan } from '../../../src/db/statements/plan.ts'
+import { keepContent } from '../../../src/files/uploads/keep.ts'
 import { createClusterStorage } from '../../../src/storage/cluster.ts'
 import { createKuboStorage } from '../../../src/storage/kubo.ts'
+import { replicasIn } from '../../../src/storage/open.ts'
 import type { Storage } from '../../../src/storage/port.ts'
 import { reconcilePins } from '../../../workers/reconcile/pins.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -61,7 +64,11 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
     cluster = await startCluster(1)
     const { url, kubo: node } = cluster.peers[0] as ClusterPeer
     const options = { apiUrl: node.apiUrl, network: 'public' } as const
-    storage = createClusterStorage({ ...options, clusterUrl: url, replication: { min: 1, max: 1 } })
+    const replicasOf = replicasIn(database.pool, 'public')
+    storage = createClusterStorage({
+      ...{ ...options, clusterUrl: url, replicasOf },
+      replication: { min: 1, max: 1 },
+    })
     kubo = createKuboStorage(options)
     await Promise.all([storage.start(), kubo.start()])
   })
@@ -130,6 +137,41 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
     assert.deepEqual(await reconcile(), { missing: 1, orphaned: 0 })
     await repair(cid)
     assert.equal(await isPinned(cid), true)
+    await storage.unpin(cid, { signal })
+  })
+
+  test('a file whose plan wants more replicas than its pin has is given to Cluster again', async () => {
+    const { cid } = await storage.add(texts({ file: 'of a larger plan' }), { signal })
+    await addFile(cid)
+    assert.deepEqual(await reconcile(), { missing: 0, orphaned: 0 })
+    await database.pool.query('UPDATE plan SET replicas = 2')
+    assert.deepEqual(await reconcile(), { missing: 1, orphaned: 0 })
+    const [operation] = (await database.pool.query('SELECT kind FROM operation')).rows
+    assert.deepEqual(operation, { kind: 'pin.repair' })
+    await database.pool.query('UPDATE plan SET replicas = NULL')
+    await storage.unpin(cid, { signal })
+  })
+
+  test('an upload on a plan that wants more replicas enqueues the pin that makes them', async () => {
+    const { cid, size, files } = await storage.add(texts({ file: 'uploaded to a larger plan' }), { signal })
+    const services = { keepPool: database.pool, storages: { public: storage, private: storage } }
+    const upload = async (replicas: number | null) => {
+      const other = await database.createWorkspace()
+      const plan = { storageBytes: null, maxFileBytes: null, replicas } as Plan
+      const details = {
+        network: 'public',
+        name: null,
+        keyvalues: {},
+        groupId: null,
+        expiresAt: null,
+      } as const
+      const content = { cid, size, files, mimeType: 'text/plain' }
+      const uploader = { workspaceId: other, userId: uuidv7(), plan }
+      const { file } = await keepContent(services, uploader, details, content, { reservation: uuidv7() })
+      return (await database.pool.query('SELECT kind FROM operation WHERE target_id = $1', [file.id])).rows
+    }
+    assert.deepEqual(await upload(null), [])
+    assert.deepEqual(await upload(2), [{ kind: 'pin.repair' }])
     await storage.unpin(cid, { signal })
   })
 

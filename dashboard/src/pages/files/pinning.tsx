@@ -27,17 +27,23 @@ export function usePinning(id: string, isUnderWay = true): Operation | undefined
 /** The blocks and bytes received so far, and why the last attempt ended. */
 export function Progress({ operation }: { operation: Operation | undefined }) {
   if (!operation) return null
-  const { blocks, bytes: had, total_bytes: all } = operation.progress ?? {}
+  const { blocks, bytes: had, total_bytes: all, replicas } = operation.progress ?? {}
   const share = typeof had === 'number' && typeof all === 'number' && all > 0 ? had / all : undefined
   return (
     <>
       {!isOver(operation) && typeof blocks === 'number' && (
         <div className="mt-2 flex items-center gap-3 text-soft text-xs tabular-nums">
           <Bar label={words.progress} {...(share !== undefined && { value: share })} className="flex-1" />
-          {words.received(blocks, typeof had === 'number' ? bytes(had) : '')}
+          {isCount(replicas)
+            ? words.replicas(replicas.pinned, replicas.wanted)
+            : words.received(blocks, typeof had === 'number' ? bytes(had) : '')}
         </div>
       )}
       {operation.error && <p className="mt-2 break-words text-soft text-xs">{operation.error}</p>}
     </>
   )
 }
+
+/** True for the replicas in IPFS Cluster, which count once the own node has everything. */
+const isCount = (value: unknown): value is { pinned: number; wanted: number } =>
+  typeof value === 'object' && value !== null && 'pinned' in value

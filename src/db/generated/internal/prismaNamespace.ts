@@ -5342,6 +5342,7 @@ export const PlanScalarFieldEnum = {
   requestsPerMinute: 'requestsPerMinute',
   hotSwaps: 'hotSwaps',
   agentDiskMb: 'agentDiskMb',
+  replicas: 'replicas',
   modelUsdPerMonth: 'modelUsdPerMonth',
   modelTokensPerMonth: 'modelTokensPerMonth'
 } as const

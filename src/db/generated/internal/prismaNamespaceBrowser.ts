@@ -146,6 +146,7 @@ export const PlanScalarFieldEnum = {
   requestsPerMinute: 'requestsPerMinute',
   hotSwaps: 'hotSwaps',
   agentDiskMb: 'agentDiskMb',
+  replicas: 'replicas',
   modelUsdPerMonth: 'modelUsdPerMonth',
   modelTokensPerMonth: 'modelTokensPerMonth'
 } as const

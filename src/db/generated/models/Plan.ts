@@ -36,6 +36,7 @@ export type PlanAvgAggregateOutputType = {
   storageBytes: number | null
   requestsPerMinute: number | null
   agentDiskMb: number | null
+  replicas: number | null
   modelUsdPerMonth: runtime.Decimal | null
   modelTokensPerMonth: number | null
 }
@@ -47,6 +48,7 @@ export type PlanSumAggregateOutputType = {
   storageBytes: bigint | null
   requestsPerMinute: number | null
   agentDiskMb: number | null
+  replicas: number | null
   modelUsdPerMonth: runtime.Decimal | null
   modelTokensPerMonth: bigint | null
 }
@@ -63,6 +65,7 @@ export type PlanMinAggregateOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean | null
   agentDiskMb: number | null
+  replicas: number | null
   modelUsdPerMonth: runtime.Decimal | null
   modelTokensPerMonth: bigint | null
 }
@@ -79,6 +82,7 @@ export type PlanMaxAggregateOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean | null
   agentDiskMb: number | null
+  replicas: number | null
   modelUsdPerMonth: runtime.Decimal | null
   modelTokensPerMonth: bigint | null
 }
@@ -95,6 +99,7 @@ export type PlanCountAggregateOutputType = {
   requestsPerMinute: number
   hotSwaps: number
   agentDiskMb: number
+  replicas: number
   modelUsdPerMonth: number
   modelTokensPerMonth: number
   _all: number
@@ -108,6 +113,7 @@ export type PlanAvgAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   agentDiskMb?: true
+  replicas?: true
   modelUsdPerMonth?: true
   modelTokensPerMonth?: true
 }
@@ -119,6 +125,7 @@ export type PlanSumAggregateInputType = {
   storageBytes?: true
   requestsPerMinute?: true
   agentDiskMb?: true
+  replicas?: true
   modelUsdPerMonth?: true
   modelTokensPerMonth?: true
 }
@@ -135,6 +142,7 @@ export type PlanMinAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  replicas?: true
   modelUsdPerMonth?: true
   modelTokensPerMonth?: true
 }
@@ -151,6 +159,7 @@ export type PlanMaxAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  replicas?: true
   modelUsdPerMonth?: true
   modelTokensPerMonth?: true
 }
@@ -167,6 +176,7 @@ export type PlanCountAggregateInputType = {
   requestsPerMinute?: true
   hotSwaps?: true
   agentDiskMb?: true
+  replicas?: true
   modelUsdPerMonth?: true
   modelTokensPerMonth?: true
   _all?: true
@@ -270,6 +280,7 @@ export type PlanGroupByOutputType = {
   requestsPerMinute: number | null
   hotSwaps: boolean
   agentDiskMb: number | null
+  replicas: number | null
   modelUsdPerMonth: runtime.Decimal | null
   modelTokensPerMonth: bigint | null
   _count: PlanCountAggregateOutputType | null
@@ -309,6 +320,7 @@ export type PlanWhereInput = {
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
+  replicas?: Prisma.IntNullableFilter<"Plan"> | number | null
   modelUsdPerMonth?: Prisma.DecimalNullableFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
@@ -326,6 +338,7 @@ export type PlanOrderByWithRelationInput = {
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
+  replicas?: Prisma.SortOrderInput | Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   workspaces?: Prisma.WorkspaceOrderByRelationAggregateInput
@@ -346,6 +359,7 @@ export type PlanWhereUniqueInput = Prisma.AtLeast<{
   requestsPerMinute?: Prisma.IntNullableFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableFilter<"Plan"> | number | null
+  replicas?: Prisma.IntNullableFilter<"Plan"> | number | null
   modelUsdPerMonth?: Prisma.DecimalNullableFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.BigIntNullableFilter<"Plan"> | bigint | number | null
   workspaces?: Prisma.WorkspaceListRelationFilter
@@ -363,6 +377,7 @@ export type PlanOrderByWithAggregationInput = {
   requestsPerMinute?: Prisma.SortOrderInput | Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrderInput | Prisma.SortOrder
+  replicas?: Prisma.SortOrderInput | Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrderInput | Prisma.SortOrder
   _count?: Prisma.PlanCountOrderByAggregateInput
@@ -387,6 +402,7 @@ export type PlanScalarWhereWithAggregatesInput = {
   requestsPerMinute?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
   hotSwaps?: Prisma.BoolWithAggregatesFilter<"Plan"> | boolean
   agentDiskMb?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
+  replicas?: Prisma.IntNullableWithAggregatesFilter<"Plan"> | number | null
   modelUsdPerMonth?: Prisma.DecimalNullableWithAggregatesFilter<"Plan"> | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.BigIntNullableWithAggregatesFilter<"Plan"> | bigint | number | null
 }
@@ -403,6 +419,7 @@ export type PlanCreateInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  replicas?: number | null
   modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: bigint | number | null
   workspaces?: Prisma.WorkspaceCreateNestedManyWithoutPlanInput
@@ -420,6 +437,7 @@ export type PlanUncheckedCreateInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  replicas?: number | null
   modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: bigint | number | null
   workspaces?: Prisma.WorkspaceUncheckedCreateNestedManyWithoutPlanInput
@@ -437,6 +455,7 @@ export type PlanUpdateInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   workspaces?: Prisma.WorkspaceUpdateManyWithoutPlanNestedInput
@@ -454,6 +473,7 @@ export type PlanUncheckedUpdateInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
   workspaces?: Prisma.WorkspaceUncheckedUpdateManyWithoutPlanNestedInput
@@ -471,6 +491,7 @@ export type PlanCreateManyInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  replicas?: number | null
   modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: bigint | number | null
 }
@@ -487,6 +508,7 @@ export type PlanUpdateManyMutationInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
@@ -503,6 +525,7 @@ export type PlanUncheckedUpdateManyInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
@@ -519,6 +542,7 @@ export type PlanCountOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  replicas?: Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrder
 }
@@ -530,6 +554,7 @@ export type PlanAvgOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  replicas?: Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrder
 }
@@ -546,6 +571,7 @@ export type PlanMaxOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  replicas?: Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrder
 }
@@ -562,6 +588,7 @@ export type PlanMinOrderByAggregateInput = {
   requestsPerMinute?: Prisma.SortOrder
   hotSwaps?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  replicas?: Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrder
 }
@@ -573,6 +600,7 @@ export type PlanSumOrderByAggregateInput = {
   storageBytes?: Prisma.SortOrder
   requestsPerMinute?: Prisma.SortOrder
   agentDiskMb?: Prisma.SortOrder
+  replicas?: Prisma.SortOrder
   modelUsdPerMonth?: Prisma.SortOrder
   modelTokensPerMonth?: Prisma.SortOrder
 }
@@ -640,6 +668,7 @@ export type PlanCreateWithoutWorkspacesInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  replicas?: number | null
   modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: bigint | number | null
 }
@@ -656,6 +685,7 @@ export type PlanUncheckedCreateWithoutWorkspacesInput = {
   requestsPerMinute?: number | null
   hotSwaps?: boolean
   agentDiskMb?: number | null
+  replicas?: number | null
   modelUsdPerMonth?: runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: bigint | number | null
 }
@@ -688,6 +718,7 @@ export type PlanUpdateWithoutWorkspacesInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
@@ -704,6 +735,7 @@ export type PlanUncheckedUpdateWithoutWorkspacesInput = {
   requestsPerMinute?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   hotSwaps?: Prisma.BoolFieldUpdateOperationsInput | boolean
   agentDiskMb?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
+  replicas?: Prisma.NullableIntFieldUpdateOperationsInput | number | null
   modelUsdPerMonth?: Prisma.NullableDecimalFieldUpdateOperationsInput | runtime.Decimal | runtime.DecimalJsLike | number | string | null
   modelTokensPerMonth?: Prisma.NullableBigIntFieldUpdateOperationsInput | bigint | number | null
 }
@@ -751,6 +783,7 @@ export type PlanSelect<ExtArgs extends runtime.Types.Extensions.InternalArgs = r
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  replicas?: boolean
   modelUsdPerMonth?: boolean
   modelTokensPerMonth?: boolean
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
@@ -769,6 +802,7 @@ export type PlanSelectCreateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  replicas?: boolean
   modelUsdPerMonth?: boolean
   modelTokensPerMonth?: boolean
 }, ExtArgs["result"]["plan"]>
@@ -785,6 +819,7 @@ export type PlanSelectUpdateManyAndReturn<ExtArgs extends runtime.Types.Extensio
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  replicas?: boolean
   modelUsdPerMonth?: boolean
   modelTokensPerMonth?: boolean
 }, ExtArgs["result"]["plan"]>
@@ -801,11 +836,12 @@ export type PlanSelectScalar = {
   requestsPerMinute?: boolean
   hotSwaps?: boolean
   agentDiskMb?: boolean
+  replicas?: boolean
   modelUsdPerMonth?: boolean
   modelTokensPerMonth?: boolean
 }
 
-export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb" | "modelUsdPerMonth" | "modelTokensPerMonth", ExtArgs["result"]["plan"]>
+export type PlanOmit<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = runtime.Types.Extensions.GetOmit<"name" | "agentLimit" | "secretLimit" | "channels" | "customDomains" | "pinByCid" | "maxFileBytes" | "storageBytes" | "requestsPerMinute" | "hotSwaps" | "agentDiskMb" | "replicas" | "modelUsdPerMonth" | "modelTokensPerMonth", ExtArgs["result"]["plan"]>
 export type PlanInclude<ExtArgs extends runtime.Types.Extensions.InternalArgs = runtime.Types.Extensions.DefaultArgs> = {
   workspaces?: boolean | Prisma.Plan$workspacesArgs<ExtArgs>
   _count?: boolean | Prisma.PlanCountOutputTypeDefaultArgs<ExtArgs>
@@ -865,6 +901,12 @@ export type $PlanPayload<ExtArgs extends runtime.Types.Extensions.InternalArgs =
      * CHECK (((agent_disk_mb >= 64) AND (agent_disk_mb <= 1048576)))
      */
     agentDiskMb: number | null
+    /**
+     * Replicas of a file's content in IPFS Cluster, at least: `storage/cluster/pins.ts`. NULL means
+     * IPFS_CLUSTER_REPLICATION.
+     * CHECK (((replicas >= 1) AND (replicas <= 999)))
+     */
+    replicas: number | null
     /**
      * US dollars that a workspace's agents may spend on models in a month, in UTC. Calls of models beyond it get 429:
      * `models/ledger.ts`
@@ -1311,6 +1353,7 @@ export interface PlanFieldRefs {
   readonly requestsPerMinute: Prisma.FieldRef<"Plan", 'Int'>
   readonly hotSwaps: Prisma.FieldRef<"Plan", 'Boolean'>
   readonly agentDiskMb: Prisma.FieldRef<"Plan", 'Int'>
+  readonly replicas: Prisma.FieldRef<"Plan", 'Int'>
   readonly modelUsdPerMonth: Prisma.FieldRef<"Plan", 'Decimal'>
   readonly modelTokensPerMonth: Prisma.FieldRef<"Plan", 'BigInt'>
 }

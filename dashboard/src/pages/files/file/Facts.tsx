@@ -8,6 +8,7 @@ import { Time } from '../../../parts/time.tsx'
 import { Card, Problem, State } from '../../../parts/ui.tsx'
 import { texts } from '../../../texts.ts'
 import { type FileRecord, moveTo, type Network, useGroups } from '../files.ts'
+import { useDetails } from './details.ts'
 
 const words = texts.files.file
 
@@ -25,6 +26,7 @@ export function Facts({ file, network }: { file: FileRecord; network: Network })
         <Fact name={words.pin}>
           <PinState id={file.id} />
         </Fact>
+        <Replicas file={file} network={network} />
         <Fact name={texts.files.columns.size}>{bytes(size)}</Fact>
         <Fact name={texts.files.columns.type}>{texts.files.types[mime_type] ?? mime_type}</Fact>
         {mime_type === 'directory' && (
@@ -45,6 +47,25 @@ export function Facts({ file, network }: { file: FileRecord; network: Network })
         </Fact>
       </dl>
     </Card>
+  )
+}
+
+/** The peers of IPFS Cluster that keep the file, or should; nothing without IPFS Cluster. */
+function Replicas({ file, network }: { file: FileRecord; network: Network }) {
+  const replicas = useDetails(network, file).data?.replicas
+  if (!replicas) return null
+  const pinned = replicas.peers.filter(({ status }) => status === 'pinned')
+  return (
+    <Fact name={words.replicas}>
+      {words.ofWanted(pinned.length, replicas.wanted)}
+      <ul className="mt-1 space-y-1">
+        {replicas.peers.map(({ name, status, error }) => (
+          <li key={name} title={error ?? undefined}>
+            <State state={status} label={name} />
+          </li>
+        ))}
+      </ul>
+    </Fact>
   )
 }
 

@@ -60,7 +60,7 @@ function List() {
 }
 
 function inWords(column: Name, value: number | boolean | string | null): string {
-  if (value === null) return column === 'agentDiskMb' ? t.asSet : t.unlimited
+  if (value === null) return column === 'agentDiskMb' || column === 'replicas' ? t.asSet : t.unlimited
   if (typeof value === 'boolean') return value ? t.yes : t.no
   if (typeof value === 'string') return `$${value}`
   if (column === 'storageBytes' || column === 'maxFileBytes') return bytes(value)

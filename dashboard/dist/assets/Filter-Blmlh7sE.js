@@ -1,1 +1,0 @@
-import{k as e}from"./me-DZTDksMx.js";var t=e();function n({label:e,value:n,options:r,onChange:i}){return(0,t.jsx)(`select`,{"aria-label":e,value:n,onChange:e=>i(e.target.value),className:`min-h-9 max-w-full rounded-lg border border-line bg-card px-3 py-1.5 text-sm`,children:r.map(([e,n])=>(0,t.jsx)(`option`,{value:e,children:n},e))})}export{n as t};

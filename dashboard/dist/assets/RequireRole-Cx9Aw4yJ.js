@@ -1,0 +1,1 @@
+import{k as e,n as t}from"./me-BrLTeKVE.js";import{ct as n}from"./index-CmuzNhXs.js";import{t as r}from"./texts-DfCnHxQS.js";var i=e(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=r.operate;function l({who:e,children:r}){let{isOwner:l,isInstanceAdmin:u}=t();return e===`owners`?l?r:(0,i.jsx)(n,{title:a,hint:o}):u?r:(0,i.jsx)(n,{title:s,hint:c})}export{l as t};

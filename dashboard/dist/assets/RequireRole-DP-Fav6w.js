@@ -1,1 +1,0 @@
-import{k as e,n as t}from"./me-DZTDksMx.js";import{ct as n}from"./index-BUikH_8Y.js";import{t as r}from"./texts-B3C_OLZ8.js";var i=e(),{owners:a,ownersHint:o,admins:s,adminsHint:c}=r.operate;function l({who:e,children:r}){let{isOwner:l,isInstanceAdmin:u}=t();return e===`owners`?l?r:(0,i.jsx)(n,{title:a,hint:o}):u?r:(0,i.jsx)(n,{title:s,hint:c})}export{l as t};

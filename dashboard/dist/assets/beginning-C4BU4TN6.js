@@ -1,1 +1,0 @@
-import{i as e}from"./texts-B3C_OLZ8.js";async function t(t,n,r){let i=await fetch(t,{signal:r,headers:{range:`bytes=0-${n-1}`},credentials:`omit`,referrerPolicy:`no-referrer`});if(i.status===416)return null;if(!i.ok)throw new e(i.status,i.statusText);return i}var n=({headers:e})=>Number(e.get(`content-range`)?.split(`/`)[1]??e.get(`content-length`));export{n,t};

@@ -1,0 +1,1 @@
+import{t as e}from"./useMutation-BdiHHMco.js";import{O as t}from"./me-BrLTeKVE.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,1 +1,0 @@
-import{t as e}from"./useMutation-BC1TWAFu.js";import{O as t}from"./me-DZTDksMx.js";var n={Prefer:`respond-async`};function r(n,r){let i=t();return e({mutationFn:n,onSuccess:r,onSettled:()=>i.invalidateQueries()})}export{r as n,n as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./texts-DfCnHxQS.js";import{ot as t}from"./index-CmuzNhXs.js";import{k as n}from"./me-BrLTeKVE.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};

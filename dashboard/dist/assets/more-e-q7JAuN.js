@@ -1,1 +1,0 @@
-import{t as e}from"./texts-B3C_OLZ8.js";import{ot as t}from"./index-BUikH_8Y.js";import{k as n}from"./me-DZTDksMx.js";var r=n();function i({hasMore:n,isReading:i,readMore:a}){return n?(0,r.jsx)(`div`,{className:`mt-4 flex justify-center`,children:(0,r.jsx)(t,{disabled:i,onClick:a,children:e.operate.older})}):null}export{i as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./useInfiniteQuery-Bu3zC2wW.js";function t(t,n,r={}){let i=e({queryKey:t,queryFn:({pageParam:e})=>n(e),initialPageParam:void 0,getNextPageParam:({next:e})=>e||void 0,...r});return{items:i.data?.pages.flatMap(({items:e})=>e),error:i.error,hasMore:i.hasNextPage,isReading:i.isFetchingNextPage,readMore:()=>void i.fetchNextPage()}}export{t};

@@ -1,0 +1,1 @@
+import{r as e}from"./me-BrLTeKVE.js";import{a as t,n}from"./texts-DfCnHxQS.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>t(n.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};

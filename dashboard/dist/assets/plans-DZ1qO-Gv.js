@@ -1,1 +1,0 @@
-import{r as e}from"./me-DZTDksMx.js";import{a as t,n}from"./texts-B3C_OLZ8.js";function r(){let{data:r,error:i}=e({queryKey:[`plans`],queryFn:()=>t(n.GET(`/v0/admin/plans`))});return{plans:r?.data.plans,error:i}}export{r as t};
