@@ -16,7 +16,7 @@ export interface PlaceOfUploads {
   /** The uploads that have bytes there. */
   ids(): Promise<string[]>
   read(id: string): Promise<Buffer>
-  /** Of a piece of this size, bytes are there before the request ends. */
+  /** A piece that is large enough for some of its bytes to be stored before the request ends. */
   pieceBytes: number
 }
 

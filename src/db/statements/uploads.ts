@@ -160,7 +160,7 @@ export const endOfParts = statement({
   text: `SELECT (at + bytes)::float8 AS "end" FROM upload_part WHERE upload_id = $1 ORDER BY at DESC LIMIT 1`,
 })
 
-/** Up to `$3` parts of an upload in order, those from byte `$2` on. */
+/** Up to `$3` parts of an upload in order, starting with byte `$2`. */
 export const pageParts = statement({
   name: 'upload-part-page',
   parameters: ['uuid', 'int8', 'int8'],
@@ -177,7 +177,7 @@ export const addPart = statement({
     SELECT id, $3, $4, $5 FROM upload WHERE id = $1 AND lease_id = $2 FOR NO KEY UPDATE`,
 })
 
-/** Drops the bytes from `$3` on, in the request (`$2`) that holds the lease. */
+/** Drops the bytes after the first `$3`, if the request (`$2`) holds the lease. */
 export const cutParts = statement({
   name: 'upload-part-cut',
   parameters: ['uuid', 'uuid', 'int8'],
