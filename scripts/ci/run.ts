@@ -49,11 +49,13 @@ const kept: Kept = {
 }
 
 const [commit = '', committed = ''] = git('log', '-1', '--format=%H %cI').split(' ')
-const since = `--since=${new Date(Date.parse(committed) - DAY_MS).toISOString()}`
+const since = new Date(Date.parse(committed) - DAY_MS).toISOString()
 const { turns, why } = chooseTurns(process.env.CI_TURN, kept.passes, {
   commit,
-  changed: git('log', since, '--format=', '--name-only').split('\n'),
-  versionChanged: git('log', since, '--format=%H', '-G^  "version":', '--', 'package.json') !== '',
+  since,
+  changed: git('log', `--since=${since}`, '--format=', '--name-only').split('\n'),
+  versionChanged:
+    git('log', `--since=${since}`, '--format=%H', '-G^  "version":', '--', 'package.json') !== '',
 })
 say(`Turn: ${turns.join(', ')} (${why})`)
 

@@ -24,13 +24,19 @@ export interface Choice {
 /**
  * @param wanted CI_TURN: `all`, or a number from 1 to {@link TURNS}' length.
  * @param commit hash of HEAD, which decides on a machine where no turn has passed yet.
- * @param changed paths of the last day's commits. @param versionChanged whether they changed the version of Berth.
+ * @param since a day before HEAD, as ISO time.
+ * @param changed paths of the commits since then. @param versionChanged whether they changed the version of Berth.
  * @throws Error if `wanted` is neither.
  */
 export function chooseTurns(
   wanted: string | undefined,
   passes: Passes,
-  { commit, changed, versionChanged }: { commit: string; changed: string[]; versionChanged: boolean },
+  {
+    commit,
+    since,
+    changed,
+    versionChanged,
+  }: { commit: string; since: string; changed: string[]; versionChanged: boolean },
 ): Choice {
   if (wanted === 'all') return { turns: [...TURNS], why: 'CI_TURN=all' }
   if (wanted) {
@@ -38,7 +44,10 @@ export function chooseTurns(
     if (!turn) throw new Error(`CI_TURN is all or a number from 1 to ${TURNS.length}, not ${wanted}`)
     return { turns: [turn], why: `CI_TURN=${wanted}` }
   }
-  if (versionChanged) return { turns: [...TURNS], why: 'the version changed' }
+  const last = (turn: Turn) => passes[turn]?.at ?? ''
+  const unproven = TURNS.filter((turn) => last(turn) < since)
+  if (versionChanged && unproven.length > 0)
+    return { turns: unproven, why: 'the version changed, and they have not passed within a day' }
   const touched = TURNS.filter((turn) =>
     PATHS[turn].some((path) => changed.some((file) => file.startsWith(path))),
   )
@@ -48,6 +57,5 @@ export function chooseTurns(
     const turn = TURNS[Number.parseInt(commit.slice(0, 8), 16) % TURNS.length] as Turn
     return { turns: [turn], why: 'no turn has passed here yet: by the hash of HEAD' }
   }
-  const last = (turn: Turn) => passes[turn]?.at ?? ''
   return { turns: [candidates.reduce((one, other) => (last(other) < last(one) ? other : one))], why }
 }

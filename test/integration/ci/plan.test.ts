@@ -13,7 +13,12 @@ const cwd = join(import.meta.dirname, '../../..')
 const steps = [...FIRST, ...ALWAYS.flat(), ...Object.values(IN_TURN).flat()]
 
 describe('the turn of a run', () => {
-  const head = { commit: '0000000a', changed: ['README.md'], versionChanged: false }
+  const head = {
+    commit: '0000000a',
+    since: '2026-11-20T00:00:00Z',
+    changed: ['README.md'],
+    versionChanged: false,
+  }
   const passes: Passes = {
     real: { at: '2026-11-03', commit: '' },
     stack: { at: '2026-11-01', commit: '' },
@@ -38,11 +43,16 @@ describe('the turn of a run', () => {
     const changed = ['src/sandboxes/kubernetes.ts', 'src/sandboxes/docker/engine.ts']
     assert.deepEqual(turnsOf(undefined, passes, { changed }), ['real'])
   })
-  it('the turn of a run can be chosen, and a new version runs all turns', () => {
+  it('the turn of a run can be chosen', () => {
     assert.deepEqual(turnsOf('4', passes), ['cluster'])
     assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster', 'engine'])
-    assert.equal(turnsOf(undefined, passes, { versionChanged: true }).length, 5)
     assert.throws(() => turnsOf('6', passes), /CI_TURN is all or a number from 1 to 5, not 6/)
+  })
+  it('a new version runs the turns that have not passed within a day, or else the next one', () => {
+    const released = (since: string) => turnsOf(undefined, passes, { versionChanged: true, since })
+    assert.deepEqual(released('2026-12-01T00:00:00Z'), ['real', 'stack', 'chart', 'cluster', 'engine'])
+    assert.deepEqual(released(`${passes.stack?.at}1`), ['stack'])
+    assert.deepEqual(released('2026-11-01T00:00:00Z'), ['stack'])
   })
 })
 
