@@ -3,7 +3,8 @@ import { styleText } from 'node:util'
 import { CID } from 'multiformats/cid'
 import type { Pool } from '../db/pool.ts'
 import { findReference, readKeptCids } from '../db/statements/files.ts'
-import { createNext } from '../storage/open.ts'
+import { forEachConcurrently } from '../lib/each-of.ts'
+import { createNext, replicasIn } from '../storage/open.ts'
 import { type Network, type Storage, StorageError } from '../storage/port.ts'
 import { withDatabase } from './database.ts'
 
@@ -11,6 +12,8 @@ const NETWORKS: readonly Network[] = ['public', 'private']
 /** Width of the column of networks, in characters. */
 const WIDTH = 9
 const BATCH = 1000
+/** CIDs that are read at once: most are small, and each takes several round trips. */
+const AT_ONCE = 8
 /** Bad CIDs that are printed for each network. */
 const NAMED = 20
 
@@ -21,7 +24,8 @@ export function verifyStorage({ network: only }: { network?: string }): Promise<
   return withDatabase(async ({ config, pool, log }) => {
     const databaseUrl = pool.directUrl
     for (const network of NETWORKS.filter((name) => only === undefined || name === only)) {
-      const storage = await createNext({ config, network, role: 'web', databaseUrl, log })
+      const replicasOf = replicasIn(pool, network)
+      const storage = await createNext({ config, network, role: 'web', databaseUrl, log, replicasOf })
       try {
         await storage.start()
         const { whole, bad } = await verify(storage, pool)
@@ -47,11 +51,11 @@ export async function verify(storage: Storage, pool: Pool): Promise<{ whole: num
   const report = { whole: 0, bad: [] as string[] }
   for (let after = ''; ; ) {
     const { rows } = await readKeptCids.run(pool, storage.network, after, BATCH)
-    for (const { cid } of rows) {
+    await forEachConcurrently(rows, AT_ONCE, async ({ cid }) => {
       const problem = await problemOf(storage, CID.parse(cid), signal)
       if (problem === null) report.whole++
       else if (await isKept(pool, storage.network, cid)) report.bad.push(`${cid}: ${problem}`)
-    }
+    })
     const last = rows.at(-1)
     if (rows.length < BATCH || !last) return report
     after = last.cid

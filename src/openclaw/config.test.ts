@@ -63,6 +63,7 @@ test('the virtual key is in the environment, not in the file', () => {
   const { models }: Loose = config
   // After a refusal the engine would block an `api-key`.
   assert.equal(models.providers.berth.auth, 'token')
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the engine reads the variable
   assert.equal(models.providers.berth.apiKey, '${BERTH_MODEL_KEY}')
 })
 
