@@ -13,6 +13,7 @@ import { readExtras, writeExtras } from './extras.ts'
 import { Git, GitError } from './git.ts'
 import { gitRoutes } from './http.ts'
 import { ignoredFiles } from './ignored.ts'
+import { importCommit } from './import.ts'
 import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
@@ -27,7 +28,7 @@ import type {
 import { Pushes } from './push.ts'
 import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
 import { headOf, Mutex, openRepository, type Repository, requireSecrets } from './repository.ts'
-import { adopt, importCommit, reset } from './reset.ts'
+import { adopt, reset } from './reset.ts'
 import { Upkeep } from './upkeep.ts'
 
 const COMMIT_BYTES = 1_048_576

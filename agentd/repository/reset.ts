@@ -1,14 +1,11 @@
-/** Resets the working tree and HEAD to another commit, and creates commits from imported objects. */
+/** Resets the working tree and HEAD to another commit, and creates commits whose trees exist. */
 import { open, readFile, rename, rm } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { AgentdError } from '../agentd-errors.ts'
 import type { Committer } from './commit.ts'
-import { endOf, type Git, GitError, killGit } from './git.ts'
+import type { Git } from './git.ts'
 import { putIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
-import type { Imported } from './protocol.ts'
 import { exists, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
 
 const ATTEMPTS = 4
@@ -29,10 +26,6 @@ const UNDER_WAY = [
   'CHERRY_PICK_HEAD',
   'REVERT_HEAD',
 ]
-const IMPORT_REF = 'refs/berth/import'
-const IMPORT_MS = 900_000
-/** A workspace of at most this size is imported uncompressed: it takes as much again of the agent's disk. */
-const UNCOMPRESSED_BYTES = 268_435_456
 
 /**
  * Resets the working tree to `commit` and points HEAD's branch to it; call it with the mutex. Commits the previous
@@ -99,50 +92,4 @@ async function beginHistoryAt(git: Git, commit: string): Promise<void> {
   } finally {
     await file.close()
   }
-}
-
-/**
- * Makes one commit from a git-fast-import stream, on {@link IMPORT_REF}; the working tree stays unchanged.
- * @param options.bytes the size of its files.
- * @throws AgentdError bad_request for a stream that makes no such commit, or contains paths that git would not check
- *   out.
- */
-export async function importCommit(
-  git: Git,
-  body: IncomingMessage,
-  { bytes, signal }: { bytes: number; signal: AbortSignal },
-): Promise<Imported> {
-  await git.run(['update-ref', '-d', IMPORT_REF])
-  // Compressing takes most of the time; deltas between files that follow each other save little.
-  const level = bytes <= UNCOMPRESSED_BYTES ? 0 : 1
-  const child = git.spawn([
-    '-c',
-    `core.compression=${level}`,
-    'fast-import',
-    '--depth=0',
-    '--quiet',
-    '--force',
-  ])
-  const ended = endOf(child)
-  const kill = () => killGit(child)
-  const timer = setTimeout(kill, IMPORT_MS)
-  signal.addEventListener('abort', kill, { once: true })
-  try {
-    // If git ends early, its exit code gives the reason.
-    await pipeline(body, child.stdin).catch(kill)
-    const { code, stderr } = await ended
-    if (/No space left/.test(stderr)) throw new GitError('fast-import', code, stderr)
-    if (code !== 0) throw new AgentdError('bad_request', `fast-import: ${stderr.trim() || 'was killed'}`)
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', kill)
-  }
-  const found = await git.attempt(['rev-parse', '--quiet', '--verify', `${IMPORT_REF}^{commit}`])
-  if (found.code !== 0) throw new AgentdError('bad_request', `fast-import: made no commit on ${IMPORT_REF}`)
-  const commit = found.stdout.toString('utf8').trim()
-  // git accepts only paths into an index that it may check out: none of `.git`, none that leads out.
-  const read = await git.attempt(['read-tree', commit], { env: { GIT_INDEX_FILE: join(git.own, 'import') } })
-  if (read.code === 0) return { commit, tree: await git.line(['rev-parse', `${commit}^{tree}`]) }
-  await git.run(['update-ref', '-d', IMPORT_REF])
-  throw new AgentdError('bad_request', `fast-import: ${read.stderr.trim()}`)
 }

@@ -16,8 +16,10 @@ const reset = (commit: unknown) =>
 
 async function importStream(
   stream: string,
+  bytes?: number,
 ): Promise<{ status: number; body: Imported & { message: string } }> {
-  const response = await fetch(world.agentd.url('/v1/repository/import'), {
+  const query = bytes === undefined ? '' : `?bytes=${bytes}`
+  const response = await fetch(world.agentd.url(`/v1/repository/import${query}`), {
     method: 'PUT',
     headers: { authorization: `Bearer ${TOKEN}`, [EPOCH_HEADER]: '1' },
     body: stream,
@@ -30,7 +32,7 @@ function streamOf(files: Record<string, string>): string {
   const changes = Object.entries(files).map(
     ([path, text]) => `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
   )
-  return `commit refs/berth/import\ncommitter B <b@example.com> 1700000000 +0000\ndata 1\nm\n${changes.join('')}\n`
+  return `feature done\ncommit refs/berth/import\ncommitter B <b@example.com> 1700000000 +0000\ndata 1\nm\n${changes.join('')}done\n`
 }
 
 test('a reset restores a commit and loses nothing', async () => {
@@ -85,32 +87,36 @@ test('a reset ends a merge in progress', async () => {
   assert.equal(world.git('log', '-1', '--format=%P'), first.commit)
 })
 
-test('an import leaves the working tree alone and rejects paths that git cannot check out', async () => {
-  await world.put('a', 'a')
-  const { commit } = await world.commit()
-  const imported = await importStream(streamOf({ x: 'x', '"\\303\\266 \\"q\\""': 'quoted' }))
-  assert.equal(imported.status, 200, imported.body.message)
-  assert.equal(world.git('rev-parse', `${imported.body.commit}^{tree}`), imported.body.tree)
-  assert.equal(world.git('rev-parse', 'HEAD'), commit)
-  assert.equal(world.git('status', '--porcelain'), '')
-  assert.equal((await reset(imported.body.commit)).status, 200)
-  assert.equal(await readFile(join(world.root, 'ö "q"'), 'utf8'), 'quoted')
+for (const [size, bytes] of [
+  ['small', 1000],
+  ['large', 1e9],
+] as const)
+  test(`a ${size} import leaves the working tree alone and rejects paths that git cannot check out`, async () => {
+    await world.put('a', 'a')
+    const { commit } = await world.commit()
+    const imported = await importStream(streamOf({ x: 'x', '"\\303\\266 \\"q\\""': 'quoted' }), bytes)
+    assert.equal(imported.status, 200, imported.body.message)
+    assert.equal(world.git('rev-parse', `${imported.body.commit}^{tree}`), imported.body.tree)
+    assert.equal(world.git('rev-parse', 'HEAD'), commit)
+    assert.equal(world.git('status', '--porcelain'), '')
+    assert.equal((await reset(imported.body.commit)).status, 200)
+    assert.equal(await readFile(join(world.root, 'ö "q"'), 'utf8'), 'quoted')
 
-  for (const path of ['.git/config', 'a/.GIT/x', 'a/../x', '.git']) {
-    const { status, body } = await importStream(streamOf({ fine: 'x', [path]: 'x' }))
-    assert.deepEqual([path, status], [path, 400], body.message)
-    assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'refs/berth/import'))
-  }
-  const whole = streamOf({ x: 'x' })
-  for (const broken of [
-    '',
-    'junk\n',
-    whole.slice(0, -10),
-    whole.replace('refs/berth/import', 'refs/heads/other'),
-  ])
-    assert.equal((await importStream(broken)).status, 400)
-  assert.equal((await importStream('feature export-marks=/tmp/marks-of-import\n')).status, 400)
-})
+    for (const path of ['.git/config', 'a/.GIT/x', 'a/../x', '.git']) {
+      const { status, body } = await importStream(streamOf({ fine: 'x', [path]: 'x' }), bytes)
+      assert.deepEqual([path, status], [path, 400], body.message)
+      assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'refs/berth/import'))
+    }
+    const whole = streamOf({ x: 'x' })
+    for (const broken of [
+      '',
+      'junk\n',
+      whole.slice(0, -10),
+      whole.replace('refs/berth/import', 'refs/heads/other'),
+    ])
+      assert.equal((await importStream(broken, bytes)).status, 400)
+    assert.equal((await importStream('feature export-marks=/tmp/marks-of-import\n', bytes)).status, 400)
+  })
 
 test('a first reset that fails leaves no HEAD and can be repeated', async () => {
   await world.put('seeded', 'there before')
