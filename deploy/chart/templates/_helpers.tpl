@@ -37,13 +37,32 @@ capabilities: { drop: [ALL] }
 {{- define "berth.secrets" -}}
 {{- $root := index . 0 -}}
 {{- range index . 1 }}
+{{- /* An embedded node with its blocks in S3 has no address. */}}
+{{- $isOptional := and (hasPrefix "IPFS_" .) $root.Values.settings.BERTH_BLOCKS_S3_URL }}
 - name: {{ . }}
-  valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ . }} } }
+  valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ . }}{{ if $isOptional }}, optional: true{{ end }} } }
 {{- end }}
 {{- range index . 2 }}
 - name: {{ . }}
   valueFrom: { secretKeyRef: { name: {{ $root.Values.existingSecret }}, key: {{ . }}, optional: true } }
 {{- end }}
+{{- end }}
+
+{{/* Takes a list: the root context, and a Secret with more environment variables, or none. */}}
+{{- define "berth.envFrom" -}}
+{{- $secrets := compact (list (index . 0).Values.s3.environmentSecret (index . 1)) -}}
+{{- with $secrets }}
+envFrom:
+  {{- range uniq . }}
+  - secretRef: { name: {{ . }} }
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty if unfinished uploads are in a bucket, so that web processes share no volume. */}}
+{{- define "berth.uploadsInBucket" -}}
+{{- $hasBucket := or .Values.web.uploads.bucket .Values.settings.BERTH_BLOCKS_S3_URL -}}
+{{- if and $hasBucket (not .Values.web.uploads.existingClaim) }}true{{ end }}
 {{- end }}
 
 {{/* The settings of all roles. */}}

@@ -43,7 +43,10 @@ describe('the chart', { skip: withoutHelm }, () => {
     await refused(withNeeded({ wbe: {} }), /wbe/)
     await refused(withNeeded({ web: { replica: 2 } }), /replica/)
     await refused(withNeeded({ settings: { BERTH_AGENT_LIMITS: 5 } }), /BERTH_AGENT_LIMITS/)
-    await refused(withNeeded({ web: { replicas: 2 } }), /web\.uploads\.existingClaim/)
+    await refused(withNeeded({ web: { replicas: 2 } }), /web\.uploads: bucket or existingClaim/)
+    const both = { bucket: 's3://uploads', existingClaim: 'uploads' }
+    await refused(withNeeded({ web: { uploads: both } }), /web\.uploads: either/)
+    await refused(withNeeded({ web: { uploads: { bucket: 'uploads' } } }), /uploads[./]bucket/)
     await refused(withNeeded({ ingress: { tls: { issuer: 'a', clusterIssuer: 'b' } } }), /ingress\.tls/)
   })
 
@@ -231,6 +234,39 @@ describe('the chart', { skip: withoutHelm }, () => {
     const shared = { web: { replicas: 3, uploads: { existingClaim: 'uploads' } } }
     assert.deepEqual((await volume(shared)).persistentVolumeClaim, { claimName: 'uploads' })
     assert.equal(find(await made(shared), 'Deployment', 'berth-web').spec.replicas, 3)
+  })
+
+  it('web processes with their uploads in a bucket need no volume that they share', async () => {
+    const s3 = { environmentSecret: 'bucket' }
+    const BERTH_BLOCKS_S3_URL = 's3://blocks/berth'
+    for (const [values, place] of [
+      [{ s3, web: { replicas: 3, uploads: { bucket: 's3://uploads/berth' } } }, 's3://uploads/berth'],
+      [{ s3, web: { replicas: 3 }, settings: { BERTH_BLOCKS_S3_URL } }, undefined],
+    ] as const) {
+      const all = await made(values)
+      assert.deepEqual(
+        podOf(all, 'web').volumes.map(({ name, ...kind }: any) => [name, kind]),
+        [
+          ['tmp', { emptyDir: {} }],
+          ['data', { emptyDir: {} }],
+        ],
+      )
+      const mounts = containerOf(all, 'web').volumeMounts.map((one: any) => one.name)
+      assert.deepEqual(mounts, ['tmp', 'data'])
+      assert.equal(environmentOf(all, 'web').BERTH_UPLOAD_DIR, place)
+      for (const role of ['web', 'worker'])
+        assert.deepEqual(containerOf(all, role).envFrom, [{ secretRef: { name: 'bucket' } }])
+      assert.equal(find(all, 'Deployment', 'berth-web').spec.replicas, 3)
+    }
+  })
+
+  it('a Berth with its blocks in S3 needs no address of a Kubo', async () => {
+    const optional = async (values: Values) => {
+      const { env } = containerOf(await made(values), 'worker')
+      return env.find((one: any) => one.name === 'IPFS_API_URL').valueFrom.secretKeyRef.optional
+    }
+    assert.equal(await optional({}), undefined)
+    assert.equal(await optional({ settings: { BERTH_BLOCKS_S3_URL: 's3://blocks' } }), true)
   })
 
   it('Prometheus gets the alert rules, and each role under the job name that they use', async () => {
