@@ -126,7 +126,7 @@ export const IN_TURN: Record<Turn, Step[]> = {
       run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
         test/integration/kubernetes/{chart*,engine-image}.test.ts`,
       within: CLUSTER,
-      needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry'],
+      needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry', 's3'],
       containers: ['berth-k8s-0', 'docker'],
     },
     {

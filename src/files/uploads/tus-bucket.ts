@@ -19,7 +19,7 @@ import { uploadBusy } from './tus-lease.ts'
 /** A server that is away must be noticed while a client still waits. */
 const LIMITS = { connectMs: 4_000, idleMs: 12_000, attempts: 2 }
 const PART_BYTES = 4 * 1024 * 1024
-/** Memory for parts that are arriving. If it is not enough for all requests, they write smaller parts. */
+/** Bytes of parts that are arriving. If all requests together would exceed it, they write smaller parts. */
 const MEMORY_BYTES = 64 * 1024 * 1024
 const PAGE = 1000
 
