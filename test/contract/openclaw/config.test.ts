@@ -1,5 +1,6 @@
 /** The engine's own config (contract 4.3, 7.2), and what a manifest requests from the engine. */
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { assertError, type Reply } from '../../support/client.ts'
@@ -253,18 +254,10 @@ describe('validating a config', () => {
 
 describe('MCP servers in the config', () => {
   it('an agent uses the tools of another Berth with a key of that Berth', async () => {
-    await write((config) => {
-      config.mcp = {
-        servers: {
-          berth: {
-            url: `${elsewhere.url}/mcp`,
-            transport: 'streamable-http',
-            requestTimeoutMs: 60_000,
-            headers: { Authorization: `Bearer \${OTHER_BERTH_KEY}` },
-          },
-        },
-      }
-    })
+    const page = await readFile(new URL('../../../docs/mcp.md', import.meta.url), 'utf8')
+    const [, snippet = ''] = /\n## From an agent of Berth\n.*?```json\n(.*?)```/s.exec(page) ?? []
+    const { mcp } = JSON.parse(snippet.replace('https://berth.example.com', elsewhere.url))
+    await write((config) => Object.assign(config, { mcp }))
     const host = patientHost(context.url, agent)
     const message = { role: 'user', content: 'call berth__agents_list: {}' }
     // The gateway may still have the config from before.
