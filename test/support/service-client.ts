@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { until } from './processes.ts'
+import { TerminalClient } from './terminal.ts'
 
 const REQUEST_MS = 240_000
 const UP_MS = 240_000
@@ -72,6 +73,13 @@ export class ServiceClient {
     })
     assert.ok(answer.status < 300, JSON.stringify(answer))
     return answer.body
+  }
+
+  /** @param query of the terminal, such as its id. */
+  terminal({ agentId }: Agent, query: Record<string, string> = {}): TerminalClient {
+    const headers = { host: `localhost:${this.#port}`, authorization: `Bearer ${this.#key}` }
+    const path = `/v0/agents/${agentId}/console/terminal?${new URLSearchParams(query)}`
+    return new TerminalClient(`http://${this.#address}:3000`, path, { headers })
   }
 
   /** Resolves once an operation has succeeded. @throws if it ended otherwise. */

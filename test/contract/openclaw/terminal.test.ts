@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { assertError } from '../../support/client.ts'
 import { until } from '../../support/processes.ts'
+import { stackKind } from '../../support/stack.ts'
 import { TerminalClient } from '../../support/terminal.ts'
 import { openContext } from '../context.ts'
 import { openSession } from '../session-client.ts'
@@ -134,7 +135,10 @@ describe('a terminal', () => {
     await third.sees(/before.*missed.*again/s)
     await leave(third)
   })
-  it('a shell outlives a killed web process, and another one sends what was missed', async (test) => {
+  const whyNot = stackKind === 'kubernetes' && 'a web process of this machine reaches no agents in a cluster'
+  it('a shell outlives a killed web process, and another one sends what was missed', {
+    skip: whyNot,
+  }, async (test) => {
     const web = await startWebProcess(context.env, proxyOf(context.env))
     test.after(() => web.running.end('SIGKILL'))
     const first = await shell({}, shared.key, web.url)

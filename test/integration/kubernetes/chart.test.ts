@@ -125,6 +125,26 @@ describe('a Berth in a cluster', { skip }, () => {
     assert.equal(snapshots[0].snapshotCid, snapshotCid)
   })
 
+  it('a terminal in the cluster is kept while the web pod that led to it is replaced', async (t) => {
+    const first = client.terminal(agent)
+    const { terminal, from } = await first.message('ready')
+    first.type('kept=be""fore; sleep 1; echo "$kept and af""ter"\r')
+    await first.sees('ter"\r\n')
+    const after = String(from + first.bytes)
+    const ofWeb = '--selector=app.kubernetes.io/component=web'
+    await kubectl('--namespace', NAMESPACE, 'delete', 'pods', ofWeb, '--grace-period=0', '--force')
+    await first.closed
+    const second = await until('another web pod leads to it', async () => {
+      const one = client.terminal(agent, { terminal, after })
+      t.after(() => one.raw.terminate())
+      return (await Promise.race([one.refused, one.closed])) === undefined && one
+    })
+    await second.sees('before and after\r\n')
+    assert.doesNotMatch(second.shown, /sleep/)
+    second.type('exit 7\r')
+    assert.equal((await second.message('exit')).code, 7)
+  })
+
   it('an agent in the cluster calls Berth at localhost and uses a model at a private address', async () => {
     const command = 'node skills/@berth/platform/berth.mjs whoami'
     const { stdout, stderr } = await client.ofAgent(agent, '/console/exec', { command })
