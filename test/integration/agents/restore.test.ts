@@ -20,7 +20,9 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     await subject.exec(
       `echo '{"version":1,"scripts":{"build":"echo built > built.log"}}' > manifest.json; cd workspace; ` +
         'echo mine > note.txt; ln -s note.txt link; printf "#!/bin/sh\\necho runs\\n" > run.sh; chmod +x run.sh; rm TOOLS.md; ' +
-        'mkdir -p empty/deep; chmod 600 note.txt; git branch other',
+        'mkdir -p empty/deep; chmod 600 note.txt; ' +
+        // The first commit is made after the start.
+        'until git rev-parse --quiet --verify main >/dev/null; do sleep 0.05; done; git branch other',
     )
     await subject.succeed('agent.sync')
   })
