@@ -223,16 +223,33 @@ const storedHead = (length: number, isLast: boolean): number[] => [
 ]
 
 /** Bytes whose sums stay below 2^31. */
-const SUMMED_AT_ONCE = 3800
+const SUMMED_AT_ONCE = 2048
 const ADLER_BASE = 65_521
 
-/** The checksum of zlib's streams (RFC 1950), which Node has only inside of them. */
+/**
+ * The checksum of zlib's streams (RFC 1950), which Node has only inside of them. Eight bytes at a time, in pairs: a third
+ * of the hashing of an object would be this sum.
+ */
 function adler32(bytes: Buffer, sum: number): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  const pairs = bytes.length - (bytes.length % 8)
   let low = sum & 0xffff
   let high = sum >>> 16
-  for (let from = 0; from < bytes.length; from += SUMMED_AT_ONCE) {
-    const to = Math.min(from + SUMMED_AT_ONCE, bytes.length)
-    for (let i = from; i < to; i++) {
+  let i = 0
+  while (i < bytes.length) {
+    for (const to = Math.min(i + SUMMED_AT_ONCE, pairs); i < to; i += 8) {
+      const [first, second] = [view.getInt32(i, true), view.getInt32(i + 4, true)]
+      // The bytes 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+      const a = first & 0xff00ff
+      const b = (first >>> 8) & 0xff00ff
+      const c = second & 0xff00ff
+      const d = (second >>> 8) & 0xff00ff
+      high += 8 * low + 8 * (a & 0xff) + 6 * (a >>> 16) + 7 * (b & 0xff) + 5 * (b >>> 16)
+      high += 4 * (c & 0xff) + 2 * (c >>> 16) + 3 * (d & 0xff) + (d >>> 16)
+      const both = a + b + c + d
+      low += (both & 0xffff) + (both >>> 16)
+    }
+    for (; i >= pairs && i < bytes.length; i++) {
       low += bytes[i] as number
       high += low
     }
