@@ -22,6 +22,7 @@ import { Pieces } from './embedded/pieces.ts'
 import { PinFolder } from './embedded/pins.ts'
 import type { Place } from './embedded/place.ts'
 import { retrieveDag } from './embedded/retrieve.ts'
+import { SharedReads } from './embedded/shared-reads.ts'
 import { statDag } from './embedded/stat.ts'
 import { type Network, type Storage, StorageError } from './port.ts'
 
@@ -89,6 +90,7 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
 
   /** Reads blocks until the signal fires: a server may be slow. */
   const reading = (signal: AbortSignal) => (cid: CID) => orAborted(readBlock(cid, blocks), signal)
+  const shared = new SharedReads((cid) => readBlock(cid, blocks))
 
   /** Runs an import whose blocks GC leaves alone, even before it has a root. */
   const keepingImport = async <T>(run: () => Promise<T>): Promise<T> => {
@@ -187,7 +189,11 @@ export function createEmbeddedStorage(options: EmbeddedOptions): Storage {
       ),
     exportCar: (cid, { signal }) =>
       iterate(signal, (combined) => exportCar(cid, reading(combined), combined)),
-    blocks: (cid, { signal }) => iterate(signal, (combined) => readBlocks(cid, reading(combined), combined)),
+    blocks: (cid, { signal }) =>
+      iterate(signal, async function* (combined) {
+        using reader = shared.open(cid)
+        yield* readBlocks(cid, (block) => orAborted(reader.read(block), combined), combined)
+      }),
     cat: (cid, { signal, ...range }) =>
       iterate(signal, (combined) => readFile(cid, reading(combined), { ...range, signal: combined })),
     resolve: (cid, { path = '', signal }) =>
