@@ -5,6 +5,7 @@
 import { AgentdError } from '../agentd-errors.ts'
 import { ByteReader } from '../byte-reader.ts'
 import { PackWriter } from './pack-writer.ts'
+import type { Imported } from './protocol.ts'
 
 export const IMPORT_REF = 'refs/berth/import'
 /** A path has at most 4096 bytes, each of which may take four if it is quoted. */
@@ -20,22 +21,21 @@ interface Folder {
 
 /**
  * Writes the objects into packs below `folder`.
- * @returns the id of the commit.
  * @throws AgentdError bad_request for any other stream. Then nothing is left of it.
  */
-export async function writeImport(stream: AsyncIterable<Buffer>, folder: string): Promise<string> {
+export async function writeImport(stream: AsyncIterable<Buffer>, folder: string): Promise<Imported> {
   const packs = new PackWriter(folder)
   try {
-    const commit = await readCommit(new ByteReader(stream, (message) => unfit(`it ${message}`)), packs)
+    const imported = await readCommit(new ByteReader(stream, (message) => unfit(`it ${message}`)), packs)
     await packs.finish()
-    return commit
+    return imported
   } catch (error) {
     await packs.discard()
     throw error
   }
 }
 
-async function readCommit(input: ByteReader, packs: PackWriter): Promise<string> {
+async function readCommit(input: ByteReader, packs: PackWriter): Promise<Imported> {
   const line = () => input.line(LINE_BYTES)
   if ((await line()) !== 'feature done' || (await line()) !== `commit ${IMPORT_REF}`)
     throw unfit(`it must begin with a commit on ${IMPORT_REF}`)
@@ -45,18 +45,19 @@ async function readCommit(input: ByteReader, packs: PackWriter): Promise<string>
   const message: Buffer[] = []
   for await (const chunk of input.take(size)) message.push(chunk)
   if ((await line()) !== '') throw unfit('a text has no end')
-  const tree = new Tree(packs)
+  const files = new Tree(packs)
   for (let command = await line(); command !== 'done'; command = await line()) {
     const [, mode, path] = /^M (100644|100755|120000) inline (.+)$/.exec(command) ?? []
     if (!mode || !path) throw unfit(`it has the command ${JSON.stringify(command.slice(0, 100))}`)
     const bytes = sizeIn(await line())
-    await tree.put(unquote(path), mode, await packs.add('blob', bytes, input.take(bytes)))
+    await files.put(unquote(path), mode, await packs.add('blob', bytes, input.take(bytes)))
     if ((await line()) !== '') throw unfit('a file has no end')
   }
   await input.end()
-  const head = `tree ${await tree.finish()}\nauthor ${committer}\ncommitter ${committer}\n\n`
+  const tree = await files.finish()
+  const head = `tree ${tree}\nauthor ${committer}\ncommitter ${committer}\n\n`
   const commit = Buffer.concat([Buffer.from(head, 'latin1'), ...message])
-  return packs.add('commit', commit.length, [commit])
+  return { commit: await packs.add('commit', commit.length, [commit]), tree }
 }
 
 /** Writes the tree of a folder as soon as its last file was put, so only the folders above a file are in memory. */
@@ -120,7 +121,7 @@ function sizeIn(line: string): number {
   return Number(size)
 }
 
-/** A path as git quotes it, or as it is. */
+/** A path, which git quotes or not. */
 function unquote(path: string): string {
   if (!path.startsWith('"')) return path
   const [, text] = /^"((?:[^"\\]|\\["\\]|\\[0-3][0-7]{2})*)"$/.exec(path) ?? []

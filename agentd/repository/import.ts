@@ -6,6 +6,7 @@ import { AgentdError } from '../agentd-errors.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
 import { IMPORT_REF, writeImport } from './import-stream.ts'
 import type { Imported } from './protocol.ts'
+import { idsOf } from './repository.ts'
 
 const IMPORT_MS = 900_000
 /** A workspace of at most this size is imported uncompressed: it takes as much again of the agent's disk. */
@@ -22,26 +23,24 @@ export async function importCommit(
   body: IncomingMessage,
   { bytes, signal }: { bytes: number; signal: AbortSignal },
 ): Promise<Imported> {
-  await git.run(['update-ref', '-d', IMPORT_REF])
   const timer = setTimeout(() => body.destroy(new Error('the import took too long')), IMPORT_MS)
-  try {
-    if (bytes > UNCOMPRESSED_BYTES) await fastImport(git, body, signal)
-    else await git.run(['update-ref', IMPORT_REF, await writeImport(body, join(git.dir, 'objects/pack'))])
-  } finally {
-    clearTimeout(timer)
-  }
-  const found = await git.attempt(['rev-parse', '--quiet', '--verify', `${IMPORT_REF}^{commit}`])
-  if (found.code !== 0) throw new AgentdError('bad_request', `fast-import: made no commit on ${IMPORT_REF}`)
-  const commit = found.stdout.toString('utf8').trim()
+  const isSmall = bytes <= UNCOMPRESSED_BYTES
+  const imported = await (isSmall
+    ? writeImport(body, join(git.dir, 'objects/pack'))
+    : fastImport(git, body, signal)
+  ).finally(() => clearTimeout(timer))
   // git accepts only paths into an index that it may check out: none of `.git`, none that leads out.
-  const read = await git.attempt(['read-tree', commit], { env: { GIT_INDEX_FILE: join(git.own, 'import') } })
-  if (read.code === 0) return { commit, tree: await git.line(['rev-parse', `${commit}^{tree}`]) }
+  const env = { GIT_INDEX_FILE: join(git.own, 'import') }
+  const read = await git.attempt(['read-tree', imported.commit], { env })
+  if (read.code === 0 && isSmall) await git.run(['update-ref', IMPORT_REF, imported.commit])
+  if (read.code === 0) return imported
   await git.run(['update-ref', '-d', IMPORT_REF])
-  throw new AgentdError('bad_request', `fast-import: ${read.stderr.trim()}`)
+  throw new AgentdError('bad_request', `import: ${read.stderr.trim()}`)
 }
 
 /** git's own import, which compresses: most of its time, and half of the space. */
-async function fastImport(git: Git, body: IncomingMessage, signal: AbortSignal): Promise<void> {
+async function fastImport(git: Git, body: IncomingMessage, signal: AbortSignal): Promise<Imported> {
+  await git.run(['update-ref', '-d', IMPORT_REF])
   const options = ['--depth=0', '--quiet', '--force']
   // Deltas between files that follow each other save little.
   const child = git.spawn(['-c', 'core.compression=1', 'fast-import', ...options])
@@ -57,4 +56,7 @@ async function fastImport(git: Git, body: IncomingMessage, signal: AbortSignal):
   } finally {
     signal.removeEventListener('abort', kill)
   }
+  const [commit, tree] = await idsOf(git, [`${IMPORT_REF}^{commit}`, `${IMPORT_REF}^{tree}`])
+  if (!commit || !tree) throw new AgentdError('bad_request', `fast-import: made no commit on ${IMPORT_REF}`)
+  return { commit, tree }
 }

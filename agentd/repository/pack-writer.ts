@@ -1,6 +1,6 @@
 /**
- * Writes packs of whole, uncompressed objects (gitformat-pack(5)). git's own importer hashes each byte five times, and
- * slowly, because it looks for collisions: 100 MB take 2.3 s of processor time, and a third of that here.
+ * Writes packs of whole, uncompressed objects (gitformat-pack(5)). git's own importer needs 2.3 s of processor time for
+ * 100 MB, and this a third: git hashes each byte five times, and looks for collisions each time.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'

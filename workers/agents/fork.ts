@@ -18,7 +18,7 @@ const CONFIG_BYTES = 2_097_152
 const STALL_MS = 60_000
 /** A longer wait frees the worker's slot: the parent's operation may need it. */
 const WAIT_MS = 3000
-const POLL_MS = { first: 20, most: 200 }
+const POLL_MS = { first: 10, most: 50 }
 const RETRY_MS = 1000
 
 const ownConfig = z.object({ config: z.record(z.string(), z.unknown()) })

@@ -159,10 +159,11 @@ async function adoptFiles(
   agent: Agent,
   target: AgentdEndpoint,
 ): Promise<void> {
-  for (const [path, maxBytes] of Object.entries(ADOPTED)) {
+  const changes = Object.entries(ADOPTED).map(([path, maxBytes]) => {
     const change = (text: string) => adoptFile(path, text, agent)
-    await changeFile(services, target, { path, maxBytes, signal, change })
-  }
+    return changeFile(services, target, { path, maxBytes, signal, change })
+  })
+  await Promise.all(changes)
 }
 
 function adoptFile(path: string, text: string, agent: Agent): string {

@@ -46,12 +46,9 @@ function repository(t: TestContext): (...args: [string[], Buffer?]) => string {
   return git
 }
 
-/** Imports a stream as agentd does. @returns the commit, and its tree. */
-async function importInto(git: ReturnType<typeof repository>, stream: Buffer): Promise<string[]> {
-  const folder = join(git(['rev-parse', '--absolute-git-dir']).trim(), 'objects/pack')
-  const commit = await writeImport(Readable.from([stream]), folder)
-  return [commit, git(['rev-parse', `${commit}^{tree}`]).trim()]
-}
+/** Imports a stream as agentd does. */
+const importInto = (git: ReturnType<typeof repository>, stream: Buffer) =>
+  writeImport(Readable.from([stream]), join(git(['rev-parse', '--absolute-git-dir']).trim(), 'objects/pack'))
 
 const ODD = [
   'plain.txt',
@@ -97,7 +94,7 @@ describe('fast-import streams', () => {
 
     // agentd imports it without git's help.
     const other = repository(t)
-    const [commit, tree] = await importInto(other, stream)
+    const { commit, tree } = await importInto(other, stream)
     assert.equal(`${tree}\n`, imported)
     assert.equal(`${commit}\n`, git(['rev-parse', 'refs/berth/import']))
     other(['fsck', '--full', '--no-dangling'])
@@ -107,7 +104,7 @@ describe('fast-import streams', () => {
     git(['fast-import', '--quiet'], await streamOf([]))
     const tree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
     assert.equal(git(['rev-parse', 'refs/berth/import^{tree}']).trim(), tree)
-    assert.equal((await importInto(repository(t), await streamOf([])))[1], tree)
+    assert.equal((await importInto(repository(t), await streamOf([]))).tree, tree)
   })
   it("git refuses a folder's stream that was cut", async (t) => {
     const git = repository(t)
