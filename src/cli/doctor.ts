@@ -10,7 +10,7 @@ import { type Pool, queryOne } from '../db/pool.ts'
 import { checkModelKeys, checkRuntime, checkSchema, checkSecrets } from '../health/checks.ts'
 import { checkClock, checkNames, checkPermissions } from '../health/machine.ts'
 import { observeWorkers } from '../health/workers.ts'
-import { checkDisk, disksOf, formatBytes, readRoom } from '../lib/disk.ts'
+import { checkDisk, disksOf, formatBytes, placeOfUploads, readRoom } from '../lib/disk.ts'
 import { type Finding as Health, look } from '../lib/readiness.ts'
 import { createLogger } from '../log.ts'
 import { inspectRedis } from '../operations/redis.ts'
@@ -88,6 +88,7 @@ async function checkDatabase(): Promise<Finding[]> {
         ]
         if (!schema.ok && !schema.warning) return found
         found.push(await checkIndexes(pool))
+        found.push(...(await checkUploads(config, pool)))
         const { workers, ipfs, ipfs_private, docker, kubernetes, processes } = await observeWorkers(
           new WorkerStatus(pool),
         )
@@ -120,6 +121,22 @@ async function checkIndexes(pool: Pool): Promise<Finding> {
       missing.length === 0 ? 'all there' : `without ${missing.join(', ')}, some lists of many files are slow`,
     advice:
       'A worker builds them. For file_name_part, PostgreSQL must provide pg_trgm and allow the user to CREATE EXTENSION.',
+  }
+}
+
+/** Nothing if unfinished uploads are in a folder, which counts as a disk. */
+async function checkUploads(config: Config, pool: Pool): Promise<Finding[]> {
+  if ('dir' in placeOfUploads(config)) return []
+  const { openBytes } = await import('../files/uploads/tus-bytes.ts')
+  const bytes = await openBytes(config, pool)
+  try {
+    for await (const _ of bytes.list()) break
+    return [{ part: 'Uploads', ok: true, said: 'their bucket answers' }]
+  } catch (error) {
+    const advice = 'Check BERTH_UPLOAD_DIR or BERTH_BLOCKS_S3_URL, and the server of the bucket.'
+    return [{ part: 'Uploads', ok: false, said: (error as Error).message, advice }]
+  } finally {
+    bytes.close()
   }
 }
 

@@ -8,6 +8,7 @@ import { useFolder } from '../support/folder.ts'
 import { startForwarder } from '../support/forwarder.ts'
 import { freePort } from '../support/processes.ts'
 import { startS3, withoutS3 } from '../support/s3.ts'
+import { runCli } from '../support/stack.ts'
 import { openContext } from './context.ts'
 import { begin, bytesOf, head, patch, TUS, upload } from './tus-client.ts'
 import { at, interruptedUploads } from './tus-interrupted.ts'
@@ -39,25 +40,35 @@ describe('resumable uploads in a bucket', { skip: withoutS3 }, async () => {
     pieceBytes: 5 * MIB,
   })
 
-  it('a process killed between a part and its row loses only that part', async () => {
-    const dir = await useFolder('berth-marks-')
-    const mark = join(dir, 'mark')
-    const doomed = await startWebProcess(context.env, {
-      ...settings,
-      BERTH_CRASH_AT: `upload-part-before-row@${mark}`,
+  for (const [point, offset] of Object.entries({
+    'upload-part-before-row': MIB,
+    'after-add': 6 * MIB,
+    'after-keep': 6 * MIB,
+  }))
+    it(`a process killed ${point} loses at most a part, and the upload resumes at another process`, async () => {
+      const mark = join(await useFolder('berth-marks-'), 'mark')
+      const crash = { BERTH_CRASH_AT: `${point}@${mark}` }
+      const doomed = await startWebProcess(context.env, { ...settings, ...crash })
+      const bytes = bytesOf(point, 6 * MIB)
+      const { location, id } = await begin(caller, bytes.length)
+      assert.equal((await patch(location, 0, bytes.subarray(0, MIB), TUS)).status, 204)
+      await assert.rejects(patch(at(doomed.url, location), MIB, bytes.subarray(MIB), TUS))
+      await doomed.running.end()
+      assert.ok(existsSync(mark))
+      const { headers } = await head(at(second, location))
+      assert.equal(headers.get('upload-offset'), `${offset}`)
+      const last = await patch(at(second, location), offset, bytes.subarray(offset), TUS)
+      assert.equal(last.status, 204, await last.text())
+      assert.deepEqual(await objectsOf(id), [])
+      assert.equal(last.headers.get('upload-cid'), (await upload(caller, bytes)).cid)
     })
-    const bytes = bytesOf('killed before the row', 6 * MIB)
-    const { location, id } = await begin(caller, bytes.length)
-    assert.equal((await patch(location, 0, bytes.subarray(0, MIB), TUS)).status, 204)
-    await assert.rejects(patch(at(doomed.url, location), MIB, bytes.subarray(MIB), TUS))
-    await doomed.running.end()
-    assert.ok(existsSync(mark))
-    assert.equal((await objectsOf(id)).length, 2, 'the part that does not count')
-    assert.equal(Number((await head(at(second, location))).headers.get('upload-offset')), MIB)
-    const last = await patch(at(second, location), MIB, bytes.subarray(MIB), TUS)
-    assert.equal(last.status, 204, await last.text())
-    assert.deepEqual(await objectsOf(id), [])
-    assert.equal(last.headers.get('upload-cid'), (await upload(caller, bytes)).cid)
+
+  it('the doctor checks the bucket', async () => {
+    const doctor = async (env: NodeJS.ProcessEnv) =>
+      (await runCli({ ...context.env, ...settings, ...env }, 'doctor')).stdout
+    assert.match(await doctor({}), /✔ Uploads +their bucket answers/)
+    const missing = await doctor({ BERTH_UPLOAD_DIR: 's3://missing' })
+    assert.match(missing, /✘ Uploads[^\n]+there is no such bucket[^\n]+\n +Check BERTH_UPLOAD_DIR/)
   })
 
   it('many small pieces by two processes become the file that was sent', async () => {

@@ -1,12 +1,11 @@
 import { join } from 'node:path'
 import { createPool } from '../../db/pool.ts'
 import type { Route } from '../../http/route.ts'
-import { placeOfUploads } from '../../lib/disk.ts'
 import type { FileServices } from '../services.ts'
 import { RENEW_MS, Reservations } from './reservations.ts'
 import { signRoutes } from './sign-routes.ts'
 import { SignedUploads } from './signed-uploads.ts'
-import { BytesInFolder, type UploadBytes } from './tus-bytes.ts'
+import { openBytes } from './tus-bytes.ts'
 import { resumableRoutes } from './tus-routes.ts'
 import { removeAbandonedUploads } from './tus-rows.ts'
 import { ResumableUploads } from './tus-uploads.ts'
@@ -21,7 +20,7 @@ const KEEP_CONNECTIONS = 4
 /** All upload routes, and the loop that removes abandoned uploads. */
 export async function openUploads(services: FileServices): Promise<Route[]> {
   const { config, databaseUrl, pool, prisma, log, parts } = services
-  const bytes = await openBytes(services)
+  const bytes = await openBytes(config, pool)
   parts.add('bytes of uploads', () => bytes.close())
   const expiryMs = config.BERTH_UPLOAD_EXPIRY_SECONDS * 1000
   const keepPool = createPool(databaseUrl, KEEP_CONNECTIONS, log)
@@ -39,11 +38,4 @@ export async function openUploads(services: FileServices): Promise<Route[]> {
     ...signRoutes({ ...uploads, resumable, signedUploads: new SignedUploads(services) }),
     ...resumableRoutes(resumable),
   ]
-}
-
-async function openBytes({ config, pool }: FileServices): Promise<UploadBytes> {
-  const place = placeOfUploads(config)
-  if ('dir' in place) return new BytesInFolder(place.dir)
-  const { BytesInBucket } = await import('./tus-bucket.ts')
-  return new BytesInBucket({ ...place, pathStyle: config.BERTH_S3_PATH_STYLE, pool })
 }

@@ -5,7 +5,13 @@
  * (`upload_part`). So a process that dies between object and row, or writes after it lost its lease, leaves only an object
  * that does not count. It goes with its upload: objects are below `<upload id>/`.
  */
-import { GetObjectCommand, PutObjectCommand, paginateListObjectsV2, type S3Client } from '@aws-sdk/client-s3'
+import {
+  GetObjectCommand,
+  type ListObjectsV2CommandOutput,
+  PutObjectCommand,
+  paginateListObjectsV2,
+  type S3Client,
+} from '@aws-sdk/client-s3'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../db/pool.ts'
 import { addPart, cutParts, dropParts, endOfParts, pageParts } from '../../db/statements/uploads.ts'
@@ -100,13 +106,10 @@ export class BytesInBucket implements UploadBytes {
 
   async remove(id: string): Promise<void> {
     await dropParts.run(this.#options.pool, id)
-    const { bucket } = this.#options
-    for await (const { Contents = [] } of this.#list(`${id}/`))
-      await removeObjects(
-        this.#client,
-        bucket,
-        Contents.map(({ Key = '' }) => Key),
-      )
+    for await (const { Contents = [] } of this.#list(`${id}/`)) {
+      const keys = Contents.map(({ Key = '' }) => Key)
+      await this.#ask(() => removeObjects(this.#client, this.#options.bucket, keys))
+    }
   }
 
   async *list(): AsyncGenerator<string[]> {
@@ -121,32 +124,43 @@ export class BytesInBucket implements UploadBytes {
 
   async #store({ id, lease }: HeldUpload, at: number, part: Buffer): Promise<void> {
     const object = uuidv7()
-    await this.#client.send(new PutObjectCommand({ ...this.#at(`${id}/${object}`), Body: part }))
+    const command = new PutObjectCommand({ ...this.#at(`${id}/${object}`), Body: part })
+    await this.#ask(() => this.#client.send(command))
     crashPoint('upload-part-before-row')
     const { rowCount } = await addPart.run(this.#options.pool, id, lease, at, part.length, object)
     if (rowCount === 0) throw uploadBusy()
   }
 
-  async #get(name: string): Promise<Uint8Array> {
-    try {
+  #get(name: string): Promise<Uint8Array> {
+    return this.#ask(async () => {
       const { Body } = await this.#client.send(new GetObjectCommand(this.#at(name)))
       return (await Body?.transformToByteArray()) ?? new Uint8Array()
-    } catch (error) {
-      const explained = explainS3(error)
-      if (explained?.kind === 'missing') throw bytesLost()
-      const text = explained?.text ?? (error as Error).message
-      throw new StorageError(
-        'unavailable',
-        `The bucket of unfinished uploads failed: s3://${this.#options.bucket}: ${text}`,
-        { cause: error },
-      )
+    })
+  }
+
+  async *#list(below: string, delimiter?: string): AsyncGenerator<ListObjectsV2CommandOutput> {
+    const { bucket, prefix } = this.#options
+    const asked = { Bucket: bucket, Prefix: prefix + below, Delimiter: delimiter }
+    const pages = paginateListObjectsV2({ client: this.#client }, asked)
+    for (;;) {
+      const page = await this.#ask(() => pages.next())
+      if (page.done) return
+      yield page.value
     }
   }
 
-  #list(below: string, delimiter?: string) {
-    const { bucket, prefix } = this.#options
-    const asked = { Bucket: bucket, Prefix: prefix + below, Delimiter: delimiter }
-    return paginateListObjectsV2({ client: this.#client }, asked)
+  /** @throws ApiError 410 for a missing object, StorageError `unavailable` for everything else. */
+  async #ask<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call()
+    } catch (error) {
+      const explained = explainS3(error)
+      if (explained?.kind === 'missing') throw bytesLost()
+      const text = `s3://${this.#options.bucket}: ${explained?.text ?? (error as Error).message}`
+      throw new StorageError('unavailable', `The bucket of unfinished uploads failed: ${text}`, {
+        cause: error,
+      })
+    }
   }
 
   #at(name: string): { Bucket: string; Key: string } {

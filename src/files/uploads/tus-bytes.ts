@@ -4,7 +4,10 @@ import { createReadStream, createWriteStream, mkdirSync } from 'node:fs'
 import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import type { Config } from '../../config.ts'
+import type { Pool } from '../../db/pool.ts'
 import { ApiError } from '../../errors.ts'
+import { placeOfUploads } from '../../lib/disk.ts'
 import { hasCode } from '../../lib/files.ts'
 import { isUuid } from '../../lib/read.ts'
 
@@ -37,6 +40,14 @@ export interface UploadBytes {
 /** The error for an upload whose bytes are gone: its client must begin again. */
 export const bytesLost = (): ApiError =>
   new ApiError(410, 'expired', 'The bytes of the upload are not there any more')
+
+/** Opens them where the settings say. */
+export async function openBytes(config: Config, pool: Pool): Promise<UploadBytes> {
+  const place = placeOfUploads(config)
+  if ('dir' in place) return new BytesInFolder(place.dir)
+  const { BytesInBucket } = await import('./tus-bucket.ts')
+  return new BytesInBucket({ ...place, pathStyle: config.BERTH_S3_PATH_STYLE, pool })
+}
 
 const READ_BYTES = 262_144
 
