@@ -127,7 +127,7 @@ async function checkIndexes(pool: Pool): Promise<Finding> {
 /** Nothing if unfinished uploads are in a folder, which counts as a disk. */
 async function checkUploads(config: Config, pool: Pool): Promise<Finding[]> {
   if ('dir' in placeOfUploads(config)) return []
-  const { openBytes } = await import('../files/uploads/tus-bytes.ts')
+  const { openBytes } = await import('../files/uploads/tus-place.ts')
   const bytes = await openBytes(config, pool)
   try {
     for await (const _ of bytes.list()) break

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import type { Request } from 'express'
 import { useFolder } from '../../../test/support/folder.ts'
-import { BytesInFolder } from './tus-bytes.ts'
+import { BytesInFolder } from './tus-folder.ts'
 import { writePiece } from './tus-write.ts'
 
 test('a piece that ends early returns only after its last write', async (t) => {
