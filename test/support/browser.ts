@@ -61,7 +61,8 @@ export class Browser {
     // The browser's own sandbox does not start as root; the pages belong to the test.
     if (process.getuid?.() === 0) args.push('--no-sandbox')
     args.push('--no-proxy-server', `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank')
-    const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    // A group of its own: the path may be that of a script, which does not pass signals on.
+    const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true })
     let address: string | undefined
     createInterface(child.stderr).on('line', (line) => {
       address ??= /^DevTools listening on (ws:\S+)$/.exec(line)?.[1]
@@ -136,8 +137,8 @@ export class Browser {
 
   async close(): Promise<void> {
     this.#socket.terminate()
-    const gone = once(this.#process, 'exit')
-    this.#process.kill('SIGKILL')
+    const gone = once(this.#process, 'close')
+    process.kill(-(this.#process.pid as number), 'SIGKILL')
     await gone
     await rm(this.#profile, { recursive: true, force: true, maxRetries: 5 })
   }
