@@ -143,7 +143,7 @@ describe('backups in a bucket of S3', { skip: withoutS3, timeout: 300_000 }, () 
       assert.equal(await backups.newest(), undefined)
       const before = Date.now()
       await backups.makeInTurn(
-        { pool: { options: { connectionString: stack.env.DATABASE_URL } } as never, log: target.log },
+        { pool: { directUrl: stack.env.DATABASE_URL } as never, log: target.log },
         AbortSignal.timeout(240_000),
       )
       const made = await backupsOf(join(dir, '../../by/itself'))
