@@ -154,6 +154,16 @@ describe('a sign-in at the OpenID provider', () => {
     const there = (await asSession(again)('GET', '/v0/me')).body.data
     assert.deepEqual([there.user.id, there.workspace.id, there.role], [me.user.id, other.id, 'viewer'])
   })
+  it("the provider's own tokens open neither the API nor /mcp", async () => {
+    const { status } = await signIn(someone(), { invitation: await invite(joined) })
+    assert.equal(status, 200)
+    assert.equal(provider.issued.filter(Boolean).length, 2)
+    for (const token of provider.issued) {
+      const keyed = anonymous.as(token)
+      for (const { status } of [await keyed.get('/v0/me'), await keyed.post('/mcp', {})])
+        assert.equal(status, 401)
+    }
+  })
   it('an invitation revoked during the sign-in lets nobody in', async () => {
     const own = await workspace()
     const made = (await own.api.post(`/v0/workspaces/${own.id}/invitations`, { role: 'member' })).body.data

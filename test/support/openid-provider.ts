@@ -19,6 +19,8 @@ export interface StartedProvider {
   issuer: string
   /** The account that signs in from now on; null for a user who declines. */
   account: Account | null
+  /** The tokens that Berth received at the last sign-in. */
+  issued: string[]
   stop(): Promise<void>
 }
 
@@ -68,11 +70,16 @@ export async function startProvider(
   const started: StartedProvider = {
     issuer,
     account: null,
+    issued: [],
     async stop() {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
   }
+  provider.on('grant.success', ({ body }) => {
+    const { id_token, access_token } = body as Record<string, string>
+    started.issued = [id_token ?? '', access_token ?? '']
+  })
   async function answer(...[req, res]: Parameters<typeof handle>): Promise<void> {
     if (!req.url?.startsWith('/interaction/')) return void handle(req, res)
     const { account } = started
