@@ -93,7 +93,11 @@ test('every response conforms to /openapi.json, and requests that it forbids are
     version: schemathesis_version,
     calls: operations.total,
     passed: operations.tested,
-    leftOut: ['`streamOperation`, which lasts as long as its operation', '`streamEvents`, which has no end'],
+    leftOut: [
+      '`streamOperation`, which lasts as long as its operation',
+      '`streamEvents`, which has no end',
+      '`openTerminal`, a WebSocket',
+    ],
   })
 })
 

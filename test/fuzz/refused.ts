@@ -32,6 +32,7 @@ export const BY_FORMAT: Record<string, string[]> = {
   'json-object': ['', '7', '[]', '{', repeated(33, '{"a":') + 1 + repeated(33, '}')],
   'json-pairs': ['{', '"a"', '{"a":1}', '{"__proto__":"a"}'],
   'page-token': ['x', 'AAAA'],
+  'egress-path': ['', 'a', '/a//b', '/a/../b', '/*/a'],
   'egress-rule': ['https://a.example', 'a.example/x', '*'],
   'path-prefix': [
     ...['', 'a', '/a b', '/a.b', '/ä', '//', '/a//b', '/a/../b', '/%61', '/a?b', `/${repeated(200, 'a')}`],

@@ -33,7 +33,7 @@ const limited = z
       .optional()
       .describe('Default: every method.'),
     paths: z
-      .array(text(300))
+      .array(text(300).meta({ format: 'egress-path' }))
       .min(1)
       .max(50)
       .optional()
