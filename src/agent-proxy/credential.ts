@@ -1,8 +1,8 @@
 /** The credential of an agent's proxy URL, as clients send it in `Proxy-Authorization`. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /** In hex. */
-export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+export const sha256 = (text: string) => hash('sha256', text)
 
 /** SHA-256 (hex) of the password in `Basic …`; undefined if there is none. */
 export function passwordHash(authorization: string | undefined): string | undefined {

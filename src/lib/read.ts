@@ -1,4 +1,5 @@
 /** Reads streams that may be too long, and texts that may not be JSON or a UUID. */
+import type { Readable } from 'node:stream'
 
 /**
  * Reads a stream into memory.
@@ -17,6 +18,31 @@ export async function readWhole(
     read.push(chunk)
   }
   return Buffer.concat(read)
+}
+
+/**
+ * Calls `take` for each chunk of a stream, and resolves at its end. An async iterator costs more than a small chunk.
+ * @throws what `take` throws, which stops reading without closing the stream; an Error if the stream breaks off.
+ */
+export function readEach(stream: Readable, take: (chunk: Buffer) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onData = (chunk: Buffer) => {
+      try {
+        take(chunk)
+      } catch (error) {
+        stream.off('data', onData).pause()
+        reject(error)
+      }
+    }
+    stream.on('data', onData)
+    stream.once('end', resolve)
+    stream.once('error', reject)
+    const onClose = () => {
+      if (!stream.readableEnded) reject(new Error('closed before its end'))
+    }
+    stream.once('close', onClose)
+    if (stream.destroyed) onClose()
+  })
 }
 
 /** The value of a JSON text; undefined if it is not JSON. */

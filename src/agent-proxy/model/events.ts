@@ -34,7 +34,7 @@ export class EventReader {
       at = newline + 1
       if (bytes[next] !== NEWLINE) continue
       const end = next + 1
-      if (this.#drops(bytes.subarray(start, end))) {
+      if (this.#drops(bytes, start, end)) {
         kept.push(bytes.subarray(keptFrom, start))
         keptFrom = end
       }
@@ -51,16 +51,18 @@ export class EventReader {
 
   /** The rest, at the end of the stream. */
   end(): Buffer {
-    return this.#drops(this.#held) ? Buffer.alloc(0) : this.#held
+    return this.#drops(this.#held, 0, this.#held.length) ? Buffer.alloc(0) : this.#held
   }
 
-  #drops(event: Buffer): boolean {
-    const lines = event.toString().split(/\r?\n/)
-    const data = lines.flatMap((line) => (line.startsWith('data:') ? line.slice('data:'.length) : []))
-    if (data.length === 0) return false
+  #drops(bytes: Buffer, start: number, end: number): boolean {
+    let data = ''
+    // A return at the end of a line is white space to JSON.
+    for (const line of bytes.toString('utf8', start, end).split('\n'))
+      if (line.startsWith('data:')) data += `${line.slice('data:'.length)}\n`
+    if (data === '') return false
     let value: unknown
     try {
-      value = JSON.parse(data.join('\n'))
+      value = JSON.parse(data)
     } catch {
       // Such as `[DONE]`.
       return false

@@ -2,10 +2,10 @@
  * One request to a model server: retries and fallbacks until a response begins, then the response, byte by byte, and
  * what it cost.
  */
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../../../agentd/json.ts'
-import { parseJson, readWhole } from '../../lib/read.ts'
+import { parseJson, readEach, readWhole } from '../../lib/read.ts'
 import type { Logger } from '../../log.ts'
 import type { Dialect } from '../../model-providers.ts'
 import { EventReader } from './events.ts'
@@ -21,8 +21,6 @@ const LIMITS = {
   /** Calls of one provider. */
   attempts: 2,
   retryMs: 250,
-  /** Maximum silence towards the agent, whose engine gives up after 120 s. */
-  quietMs: 15_000,
   errorBytes: 1024 * 1024,
   /** No server sends so many bytes of text per token, and for the names of a few tools. */
   tokenBytes: 64,
@@ -72,7 +70,8 @@ export interface ExchangeOptions {
   addsUsage: boolean
   /** True for requests that cost nothing. */
   isFree: boolean
-  headers: OutgoingHttpHeaders
+  /** Of the request to the server: names and values in turn. */
+  headers: string[]
   /** At least one, in order. */
   targets: readonly Target[]
   session: string
@@ -80,7 +79,6 @@ export interface ExchangeOptions {
   reservation: Reservation
   /** `performance.now()` when the request arrived. */
   began: number
-  quietMs?: number
 }
 
 /** How an exchange ended. */
@@ -118,7 +116,7 @@ export class Exchange {
 
   /** Answers the agent, and settles. Never rejects. */
   async run(): Promise<Ended> {
-    const { res, known, isStream, quietMs = LIMITS.quietMs } = this.#options
+    const { res, known, isStream } = this.#options
     const cut = (refusal: Refusal) => this.#abort.abort(new RefusalError(refusal))
     const leave = () => {
       // A response that is not a stream costs the same, whether somebody reads it or not.
@@ -127,7 +125,6 @@ export class Exchange {
     }
     known.cuts.add(cut)
     res.once('close', leave)
-    const timer = isStream ? setInterval(() => this.#breakSilence(quietMs), quietMs / 4) : undefined
     try {
       if (res.destroyed) leave()
       this.#abort.signal.throwIfAborted()
@@ -135,7 +132,6 @@ export class Exchange {
     } catch (error) {
       this.#refuse(error)
     } finally {
-      clearInterval(timer)
       res.off('close', leave)
       known.cuts.delete(cut)
     }
@@ -221,7 +217,7 @@ export class Exchange {
       this.#read(value)
       return addsUsage && isUsageAlone(value)
     })
-    for await (const chunk of response) await this.#write(response, reader.push(chunk))
+    await readEach(response, (chunk) => this.#write(response, reader.push(chunk)))
     this.#end(response, reader.end())
   }
 
@@ -239,19 +235,19 @@ export class Exchange {
   async #passWhole(response: IncomingMessage): Promise<void> {
     const { memory, known } = this.#options
     using copy = memory.open(known.key)
-    /** Sent with the end, after the usage is read: then a short response is one write, or a refusal if it breaks off. */
-    let last = Buffer.alloc(0)
-    for await (const chunk of response) {
+    /** Sent with the end: then a short response is one write, or a refusal if it breaks off. */
+    let last: Buffer = Buffer.alloc(0)
+    await readEach(response, (chunk) => {
       if (!this.#isUnread && copy.take(chunk.length)) copy.chunks.push(chunk)
       else {
         this.#isUnread = true
         copy.release()
       }
-      await this.#write(response, last)
+      this.#write(response, last)
       last = chunk
-    }
-    if (!this.#isUnread) this.#meter.push(parseJson(Buffer.concat(copy.chunks).toString()))
+    })
     this.#end(response, last)
+    if (!this.#isUnread) this.#meter.push(parseJson(Buffer.concat(copy.chunks).toString()))
   }
 
   #begin(response: IncomingMessage): void {
@@ -266,25 +262,32 @@ export class Exchange {
     res.writeHead(this.#status, headers)
   }
 
-  async #write(response: IncomingMessage, bytes: Buffer): Promise<void> {
+  #write(response: IncomingMessage, bytes: Buffer): void {
     const { res } = this.#options
     if (bytes.length === 0 || this.#isLeft) return
     this.#begin(response)
     this.#lastByte = performance.now()
     this.#firstByteMs ??= this.#lastByte - this.#options.began
-    if (!res.write(bytes)) await drained(res)
+    // Without this, Node would send the bytes in a tick of their own.
+    const { socket } = res
+    socket?.cork()
+    const isTaken = res.write(bytes)
+    socket?.uncork()
+    if (!isTaken) holdUntilDrained(response, res)
   }
 
   /** Sends the last bytes. */
   #end(response: IncomingMessage, bytes: Buffer): void {
+    // Node drops the rest of a response that was aborted, and it may look complete.
+    this.#abort.signal.throwIfAborted()
     if (!response.complete) throw refused(502, 'unavailable', `${this.#target.provider.id} broke off`)
     this.#begin(response)
     this.#firstByteMs ??= performance.now() - this.#options.began
     if (!this.#isLeft) this.#options.res.end(bytes)
   }
 
-  /** Sends a comment, at which clients do not look, if nothing was sent for some time. */
-  #breakSilence(quietMs: number): void {
+  /** Sends a comment in a stream, at which clients do not look, if nothing was sent for some time. */
+  breakSilence(quietMs: number): void {
     const { res } = this.#options
     const now = performance.now()
     if (now - this.#lastByte < quietMs || res.writableNeedDrain || res.writableEnded || res.destroyed) return
@@ -369,14 +372,14 @@ function messageOf(body: string): string | undefined {
   return typeof error?.message === 'string' ? error.message.slice(0, 1000) : undefined
 }
 
-function drained(res: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      res.off('drain', done)
-      res.off('close', done)
-      resolve()
-    }
-    res.once('drain', done)
-    res.once('close', done)
-  })
+/** Reads no more of a response until the agent has taken what it got, or has left. */
+function holdUntilDrained(response: IncomingMessage, res: ServerResponse): void {
+  const resume = () => {
+    res.off('drain', resume)
+    res.off('close', resume)
+    response.resume()
+  }
+  response.pause()
+  res.once('drain', resume)
+  res.once('close', resume)
 }

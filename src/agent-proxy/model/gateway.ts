@@ -2,15 +2,10 @@
  * The model gateway: the agents' only way to a model. It knows an agent by its virtual key, reserves what a request may
  * cost, inserts the provider's real key, and charges what the response used.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { readEach } from '../../lib/read.ts'
 import type { Logger } from '../../log.ts'
 import { type Dialect, gatewayPath } from '../../model-providers.ts'
 import { passwordHash, sha256 } from '../credential.ts'
@@ -33,6 +28,8 @@ const LIMITS = {
   idleMs: 1_200_000,
   /** How long a refused request may still send. */
   lingerMs: 10_000,
+  /** Maximum silence of a stream towards the agent, whose engine gives up after 120 s. */
+  quietMs: 15_000,
 }
 /** Headers of requests that model servers get. */
 const FORWARDED = [
@@ -51,7 +48,6 @@ export interface GatewayOptions {
   log: Logger
   registry: Registry
   memory?: Memory
-  /** Maximum silence of a stream towards the agent. */
   quietMs?: number
 }
 
@@ -72,10 +68,16 @@ export class ModelGateway {
   readonly #reserved: Counter
   readonly #settled: Counter
   readonly #overhead: Histogram
+  readonly #streams = new Set<Exchange>()
   #open = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    const { quietMs = LIMITS.quietMs } = options
+    // A timer for each stream would cost more than one of its events.
+    setInterval(() => {
+      for (const stream of this.#streams) stream.breakSilence(quietMs)
+    }, quietMs / 4).unref()
     this.#memory = options.memory ?? new Memory()
     this.#tunnels = createServer({
       maxHeaderSize: LIMITS.headerBytes,
@@ -215,9 +217,12 @@ export class ModelGateway {
       targets.flatMap(({ price }) => price ?? []),
     )
     const reservation = await this.#options.ledger.reserve(known, need.amounts)
-    this.#reserved.inc(need.amounts.usd / PICODOLLARS)
-    this.#overhead.observe((performance.now() - arrived) / 1000)
-    const ended = await new Exchange({
+    const overheadMs = performance.now() - arrived
+    const isStream =
+      provider.dialect === 'google'
+        ? call.isOfStreams && query.get('alt') === 'sse'
+        : body.value.stream === true
+    const exchange = new Exchange({
       upstream: this.#options.upstream,
       memory: this.#memory,
       log: this.#options.log,
@@ -225,10 +230,7 @@ export class ModelGateway {
       known,
       dialect: provider.dialect,
       isResponses: call.operation === 'responses',
-      isStream:
-        provider.dialect === 'google'
-          ? call.isOfStreams && query.get('alt') === 'sse'
-          : body.value.stream === true,
+      isStream,
       addsUsage,
       isFree,
       headers: forwardedHeaders(req),
@@ -237,8 +239,12 @@ export class ModelGateway {
       need,
       reservation,
       began,
-      ...(this.#options.quietMs !== undefined && { quietMs: this.#options.quietMs }),
-    }).run()
+    })
+    if (isStream) this.#streams.add(exchange)
+    const ended = await exchange.run()
+    this.#streams.delete(exchange)
+    this.#overhead.observe(overheadMs / 1000)
+    this.#reserved.inc(need.amounts.usd / PICODOLLARS)
     this.#settled.inc(ended.usd / PICODOLLARS)
     return `${ended.status}`
   }
@@ -299,13 +305,14 @@ async function readBody(req: IncomingMessage, held: HeldBody): Promise<Buffer> {
   const tooLarge = () => refused(413, 'too_large', `The body is larger than ${LIMITS.bodyBytes} bytes`)
   if (Number(req.headers['content-length'] ?? 0) > LIMITS.bodyBytes) throw tooLarge()
   let size = 0
-  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+  await readEach(req, (chunk) => {
     size += chunk.length
     if (size > LIMITS.bodyBytes) throw tooLarge()
     if (!held.take(chunk.length)) throw refused(503, 'unavailable', 'Too many large requests at once', 2)
     held.chunks.push(chunk)
-  }
-  return Buffer.concat(held.chunks.splice(0))
+  })
+  const [first, ...rest] = held.chunks.splice(0)
+  return first && rest.length === 0 ? first : Buffer.concat(first ? [first, ...rest] : [])
 }
 
 /** Reads the rest of a refused request: if its connection were closed now, the client might miss the refusal. */
@@ -329,9 +336,10 @@ function asksForUsage(body: Record<string, unknown>): boolean {
   return asks === true
 }
 
-function forwardedHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
-  const passed = FORWARDED.flatMap((name) => (headers[name] === undefined ? [] : [[name, headers[name]]]))
-  return { ...Object.fromEntries(passed), 'content-type': 'application/json' }
+/** Names and values in turn. */
+function forwardedHeaders({ headers }: IncomingMessage): string[] {
+  const passed = FORWARDED.flatMap((name) => (headers[name] === undefined ? [] : [name, `${headers[name]}`]))
+  return [...passed, 'content-type', 'application/json']
 }
 
 /** The conversation or task, as the agent reports it. */

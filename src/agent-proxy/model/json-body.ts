@@ -24,7 +24,7 @@ const EXACT = [
 /** Keys that no serializer escapes: printable ASCII without the special characters of JSON, HTML and paths. */
 const PLAIN = /^[ !#-%(-.0-;=?-[\]-~]+$/
 
-/** Where a value of the outermost object is in the bytes. */
+/** Where a value of the outermost object is in the text. */
 interface Span {
   start: number
   end: number
@@ -73,7 +73,7 @@ export function withValues({ bytes, spans }: JsonBody, values: Record<string, un
   const edits = Object.entries(values).map(([key, value]) => {
     const json = JSON.stringify(value)
     const span = spans.get(plainName(key))
-    if (span) return { ...span, text: json }
+    if (span) return { start: byteAt(bytes, span.start), end: byteAt(bytes, span.end), text: json }
     const start = bytes.indexOf('{') + 1
     return { start, end: start, text: `${JSON.stringify(key)}:${json}${spans.size > 0 ? ',' : ''}` }
   })
@@ -87,12 +87,14 @@ export function withValues({ bytes, spans }: JsonBody, values: Record<string, un
   return Buffer.concat([...parts, bytes.subarray(at)])
 }
 
+/** Where a character of a text is in its bytes. */
+const byteAt = (bytes: Buffer, position: number) => Buffer.byteLength(bytes.toString().slice(0, position))
+
 /** Finds the values of the outermost object, in a text that may not be JSON. @throws RefusalError 400 */
 function scan(text: string): Map<string, Span> {
   const spans = new Map<string, Span>()
   /** For each open object its keys, for each open array undefined. */
   const open: (Set<string> | undefined)[] = []
-  const bytesUntil = byteCounter(text)
   let isKey = false
   let span: Span | undefined
   let values = 1
@@ -122,25 +124,14 @@ function scan(text: string): Map<string, Span> {
       if (open.length > MAX_DEPTH) throw malformed('The body is nested too deeply')
       values++
     } else if (char === '}' || char === ']' || char === ',') {
-      if (open.length === 1 && span) span.end = bytesUntil(i)
+      if (open.length === 1 && span) span.end = i
       if (char !== ',') open.pop()
       else values++
       isKey = char === ',' && open.at(-1) !== undefined
       if (values > MAX_VALUES) throw malformed(`The body has more than ${MAX_VALUES} values`)
-    } else if (char === ':' && open.length === 1 && span?.start === 0) span.start = bytesUntil(i + 1)
+    } else if (char === ':' && open.length === 1 && span?.start === 0) span.start = i + 1
   }
   return spans
-}
-
-/** Counts the bytes before a position, for ascending positions. */
-function byteCounter(text: string): (position: number) => number {
-  let at = 0
-  let bytes = 0
-  return (position) => {
-    bytes += Buffer.byteLength(text.slice(at, position))
-    at = position
-    return bytes
-  }
 }
 
 /** The position after a string that begins at `start`. */

@@ -82,8 +82,9 @@ export class Meter {
       this.#raw = { ...(this.#dialect === 'anthropic' && this.#raw), ...Object.fromEntries(reported) }
     }
     for (const text of textsOf(data)) {
-      this.textBytes += Buffer.byteLength(text)
-      this.textTokens += tokensOf(text)
+      const bytes = Buffer.from(text)
+      this.textBytes += bytes.length
+      this.textTokens += tokensOf(bytes)
       this.hasWords ||= text !== '' && !SUMMARY.test(`${data.type} ${asObject(data.delta).type}`)
     }
   }
@@ -166,13 +167,16 @@ function textsOf(data: Json): string[] {
   const choices = asList(data.choices).map((choice) => asObject(choice).delta ?? asObject(choice).message)
   const candidates = asList(data.candidates).map((candidate) => asObject(candidate).content)
   const whole = data.type === 'message' ? data.content : undefined
-  return stringsIn([choices, candidates, data.delta, data.output, whole])
+  const texts: string[] = []
+  for (const one of [choices, candidates, data.delta, data.output, whole]) findStrings(one, texts)
+  return texts
 }
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-function stringsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value]
-  if (Array.isArray(value)) return value.flatMap(stringsIn)
-  return Object.entries(asObject(value)).flatMap(([key, one]) => (NAMES.has(key) ? [] : stringsIn(one)))
+function findStrings(value: unknown, found: string[]): void {
+  if (typeof value === 'string') found.push(value)
+  else if (Array.isArray(value)) for (const one of value) findStrings(one, found)
+  else if (isObject(value))
+    for (const key of Object.keys(value)) if (!NAMES.has(key)) findStrings(value[key], found)
 }
