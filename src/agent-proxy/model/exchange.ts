@@ -70,7 +70,7 @@ export interface ExchangeOptions {
   addsUsage: boolean
   /** True for requests that cost nothing. */
   isFree: boolean
-  /** Of the request to the server: names and values in turn. */
+  /** The headers of the request to the server: names and values in turn. */
   headers: string[]
   /** At least one, in order. */
   targets: readonly Target[]
