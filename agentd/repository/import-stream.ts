@@ -1,6 +1,6 @@
 /**
- * Makes the objects of one commit from the stream that a worker sends, a part of git-fast-import(1): `feature done`, one
- * commit on {@link IMPORT_REF}, `M <mode> inline <path>` with the files of each folder one after another, `done`.
+ * Makes the objects of one commit from the stream that a worker sends, a part of git-fast-import(1): `feature done`,
+ * one commit on {@link IMPORT_REF}, `M <mode> inline <path>` with the files of each folder one after another, `done`.
  */
 import { AgentdError } from '../agentd-errors.ts'
 import { ByteReader } from '../byte-reader.ts'

@@ -227,8 +227,8 @@ const SUMMED_AT_ONCE = 2048
 const ADLER_BASE = 65_521
 
 /**
- * The checksum of zlib's streams (RFC 1950), which Node has only inside of them. Eight bytes at a time, in pairs: a third
- * of the hashing of an object would be this sum.
+ * The checksum of zlib's streams (RFC 1950), which Node has only inside of them. It takes eight bytes at a time, in
+ * pairs. Byte by byte, it would be a third of the cost of hashing an object.
  */
 function adler32(bytes: Buffer, sum: number): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)

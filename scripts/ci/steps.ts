@@ -143,8 +143,8 @@ export const IN_TURN: Record<Turn, Step[]> = {
   cluster: [
     {
       name: 'agents in a cluster',
-      // With BERTH_TEST_STACK=kubernetes, contract tests of agents run there as well, at eight minutes of processor time
-      // for a file. Run them by hand: test/contract/openclaw/{brokered,terminal}.test.ts.
+      // With BERTH_TEST_STACK=kubernetes, contract tests of agents run in a cluster as well. A file takes up to eight
+      // minutes of processor time, so run them by hand: test/contract/openclaw/{brokered,terminal}.test.ts.
       run: `${CLUSTER} ${ONE} test/integration/kubernetes/{cluster,driver,killed,open-network,states,walls}.test.ts`,
       within: CLUSTER,
       needs: [...DOCKER_TOOLS, 'kubernetes'],

@@ -12,7 +12,7 @@ test('a stream that closed before it is read', async () => {
   )
 })
 
-test('a stream stays open after an error, for whoever reads the rest', async () => {
+test('a stream stays open after an error, and the rest can be read', async () => {
   const stream = new PassThrough()
   stream.write('first')
   const taken: string[] = []

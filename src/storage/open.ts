@@ -26,7 +26,7 @@ export type Storages = Record<Network, Storage>
  * Opens the storage of both networks. An unavailable node does not keep the process from starting: work that needs it
  * waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
- * @param database `url` without a pooler, if the settings do not name it; without a `pool`, plans' replicas do not count.
+ * @param database `url` without a pooler, if the settings do not name it. Without a `pool`, plans do not add replicas.
  * @throws Error naming what to fix, if a node responds but cannot be used.
  */
 export async function openStorages(

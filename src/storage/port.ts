@@ -82,8 +82,8 @@ export class NodeFullError extends StorageError {
 }
 
 /**
- * The progress of a retrieval. `totalBytes` is the size announced by the root block, if any. `replicas` counts the peers
- * of IPFS Cluster that have everything, once this node has.
+ * The progress of a retrieval. `totalBytes` is the size announced by the root block, if any. `replicas` counts the
+ * peers of IPFS Cluster that have everything, once this node has.
  */
 export interface PinProgress {
   phase: 'searching' | 'retrieving'

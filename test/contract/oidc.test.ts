@@ -159,9 +159,9 @@ describe('a sign-in at the OpenID provider', () => {
     assert.equal(status, 200)
     assert.equal(provider.issued.filter(Boolean).length, 2)
     for (const token of provider.issued) {
-      const keyed = anonymous.as(token)
-      for (const { status } of [await keyed.get('/v0/me'), await keyed.post('/mcp', {})])
-        assert.equal(status, 401)
+      const call = { method: 'POST', body: '{}', headers: { authorization: `Bearer ${token}` } }
+      for (const path of ['/v3/pinata/keys', '/mcp'])
+        assert.equal((await fetch(`${web.url}${path}`, call)).status, 401)
     }
   })
   it('an invitation revoked during the sign-in lets nobody in', async () => {

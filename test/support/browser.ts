@@ -61,7 +61,7 @@ export class Browser {
     // The browser's own sandbox does not start as root; the pages belong to the test.
     if (process.getuid?.() === 0) args.push('--no-sandbox')
     args.push('--no-proxy-server', `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank')
-    // A group of its own: the path may be that of a script, which does not pass signals on.
+    // A group of its own: the program may be a script, which does not pass signals on.
     const child = spawn(path, args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true })
     let address: string | undefined
     createInterface(child.stderr).on('line', (line) => {

@@ -165,7 +165,8 @@ export const pageParts = statement({
   name: 'upload-part-page',
   parameters: ['uuid', 'int8', 'int8'],
   columns: { at: 'float8', bytes: 'int4', object: 'uuid' },
-  text: `SELECT at::float8 AS at, bytes, object FROM upload_part WHERE upload_id = $1 AND at >= $2 ORDER BY at LIMIT $3`,
+  text: `SELECT at::float8 AS at, bytes, object FROM upload_part WHERE upload_id = $1 AND at >= $2
+    ORDER BY at LIMIT $3`,
 })
 
 /** Adds a part behind the others; no row if the request (`$2`) has lost its lease. */

@@ -1,9 +1,9 @@
 /**
  * The bytes of unfinished resumable uploads in a bucket of S3. Load it only if it is used.
  *
- * Each part is an object of its own, written once and never changed; a row says that it counts, and belongs to the lease
- * (`upload_part`). So a process that dies between object and row, or writes after it lost its lease, leaves only an object
- * that does not count. It goes with its upload: objects are below `<upload id>/`.
+ * Each part is an object of its own, written once and never changed. A row of `upload_part` says that it counts, and only
+ * the request with the lease can write that row. So a process that dies between object and row, or writes after it lost
+ * its lease, leaves only an object that does not count. It goes with its upload: objects are below `<upload id>/`.
  */
 import {
   GetObjectCommand,

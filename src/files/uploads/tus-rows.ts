@@ -68,8 +68,8 @@ export interface NewUpload {
 }
 
 /**
- * The bytes of unfinished uploads are not in any sum of files. A workspace may announce this multiple of
- * its plan's storage, so an upload whose client died without ending it blocks nobody.
+ * The bytes of unfinished uploads are not in any sum of files. A workspace may announce this multiple of its plan's
+ * storage, so an upload whose client died without ending it blocks nobody.
  */
 const UNFINISHED = 4
 
@@ -170,8 +170,8 @@ const hash = (token: string): Uint8Array => createHash('sha256').update(token).d
 const BATCH = 500
 
 /**
- * Removes expired uploads and signed URLs, and bytes that belong to no unfinished upload, as when a process died between a
- * row and its bytes. Any number of processes may run it at once.
+ * Removes expired uploads and signed URLs, and bytes that belong to no unfinished upload, as when a process died between
+ * a row and its bytes. Any number of processes may run it at once.
  */
 export async function removeAbandonedUploads(
   { pool, prisma }: { pool: Pool; prisma: PrismaClient },

@@ -1,6 +1,7 @@
 /**
- * Resumable uploads (tus 1.0.0). The bytes of each upload are in `UploadBytes`; everything else is in the row (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the
- * next request, and a process that dies loses nothing that was acknowledged.
+ * Resumable uploads (tus 1.0.0). The bytes of each upload are in `UploadBytes`; everything else is in the row
+ * (`tus-rows.ts`). Nothing is only in memory, so any web process may handle the next request, and a process that dies
+ * loses nothing that was acknowledged.
  */
 
 import { randomBytes } from 'node:crypto'

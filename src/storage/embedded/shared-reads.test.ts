@@ -31,7 +31,7 @@ describe('shared reads', () => {
     for (let number = 2; number < 10; number++) await second.read(cidOf(number))
     assert.deepEqual(reads, [1, 2, 3, 4, 5, 6, 7, 8, 9])
   })
-  it('readers far apart, of other DAGs, or alone keep no blocks', async () => {
+  it('only readers of one DAG that are close together keep blocks', async () => {
     const { shared, reads } = world()
     using first = shared.open(ROOT)
     await first.read(cidOf(1))

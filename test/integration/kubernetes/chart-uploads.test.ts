@@ -1,6 +1,6 @@
 /**
- * A Berth in a cluster without volumes and without Kubo: its blocks and unfinished uploads are in S3, and two `web` pods
- * serve the same upload.
+ * A Berth in a cluster without volumes and without Kubo: its blocks and unfinished uploads are in S3, and two `web`
+ * pods serve the same upload.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
