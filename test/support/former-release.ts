@@ -6,11 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-/**
- * The commit of the last release that can run next to this version during an update. 0.2.0 cannot, so until 0.3.0 is
- * released this is a commit on the way there, at schema 0016.
- */
-const FORMER = 'bf81ba864a72d427d2711aad1d29f700d9a98a21'
+/** The commit of 0.3.0, which can run next to this version during an update. */
+const FORMER = '91c79b3700ffabce28699d605854f259a9949773'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const execute = promisify(execFile)
 

@@ -1111,7 +1111,7 @@ init_src();
 // package.json
 var package_default = {
   name: "@berth/cli",
-  version: "0.3.0",
+  version: "0.4.0",
   description: "Command line for any Berth: files on IPFS and AI agents",
   license: "MIT",
   type: "module",
