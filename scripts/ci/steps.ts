@@ -129,6 +129,8 @@ export const IN_TURN: Record<Turn, Step[]> = {
       needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry', 's3'],
       containers: ['berth-k8s-0', 'docker'],
     },
+  ],
+  torture: [
     {
       name: 'torture',
       run: 'npm run torture',

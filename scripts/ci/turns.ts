@@ -1,14 +1,15 @@
 /** Chooses the suites that a run of CI takes in addition to the embedded ones. The turn that has not passed for longest comes first. */
 
-/** In the order of CI_TURN=1 to 5. */
-export const TURNS = ['real', 'stack', 'chart', 'cluster', 'engine'] as const
+/** In the order of CI_TURN=1 to 6. */
+export const TURNS = ['real', 'stack', 'chart', 'torture', 'cluster', 'engine'] as const
 export type Turn = (typeof TURNS)[number]
 
 /** A change to these files, or to anything below these folders, makes their turn run at once. */
 const PATHS: Record<Turn, string[]> = {
   real: ['src/sandboxes/docker', 'src/storage/kubo', 'src/storage/cluster'],
   stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],
-  chart: ['deploy/chart', 'test/torture'],
+  chart: ['deploy/chart'],
+  torture: ['test/torture'],
   cluster: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],
   engine: ['src/openclaw', 'agentd'],
 }

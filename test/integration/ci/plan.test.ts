@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 import { FLAKY_LIST, parseFlakyList, staleRows } from '../../../scripts/ci/flaky.ts'
 import { ALWAYS, FIRST, IN_TURN } from '../../../scripts/ci/steps.ts'
 import { TOOLS } from '../../../scripts/ci/tools.ts'
-import { chooseTurns, type Passes } from '../../../scripts/ci/turns.ts'
+import { chooseTurns, type Passes, TURNS } from '../../../scripts/ci/turns.ts'
 import { files as grouped } from '../../groups/group.ts'
 
 const cwd = join(import.meta.dirname, '../../..')
@@ -14,7 +14,7 @@ const steps = [...FIRST, ...ALWAYS.flat(), ...Object.values(IN_TURN).flat()]
 
 describe('the turn of a run', () => {
   const head = {
-    commit: '0000000a',
+    commit: '0000000c',
     since: '2026-11-20T00:00:00Z',
     changed: ['README.md'],
     versionChanged: false,
@@ -23,6 +23,7 @@ describe('the turn of a run', () => {
     real: { at: '2026-11-03', commit: '' },
     stack: { at: '2026-11-01', commit: '' },
     chart: { at: '2026-11-02', commit: '' },
+    torture: { at: '2026-11-06', commit: '' },
     cluster: { at: '2026-11-04', commit: '' },
     engine: { at: '2026-11-05', commit: '' },
   }
@@ -36,7 +37,7 @@ describe('the turn of a run', () => {
   })
   it('the turn of a run on a new machine is derived from the commit', () => {
     assert.deepEqual(turnsOf(undefined, {}), ['real'])
-    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000b' }), ['stack'])
+    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000d' }), ['stack'])
   })
   it('the turn of a run is the one whose code has changed', () => {
     assert.deepEqual(turnsOf(undefined, passes, { changed: ['deploy/chart/values.yaml'] }), ['chart'])
@@ -44,13 +45,13 @@ describe('the turn of a run', () => {
     assert.deepEqual(turnsOf(undefined, passes, { changed }), ['real'])
   })
   it('the turn of a run can be chosen', () => {
-    assert.deepEqual(turnsOf('4', passes), ['cluster'])
-    assert.deepEqual(turnsOf('all', passes), ['real', 'stack', 'chart', 'cluster', 'engine'])
-    assert.throws(() => turnsOf('6', passes), /CI_TURN is all or a number from 1 to 5, not 6/)
+    assert.deepEqual(turnsOf('5', passes), ['cluster'])
+    assert.deepEqual(turnsOf('all', passes), [...TURNS])
+    assert.throws(() => turnsOf('7', passes), /CI_TURN is all or a number from 1 to 6, not 7/)
   })
   it('a new version runs the turns that have not passed within a day, or else the next one', () => {
     const released = (since: string) => turnsOf(undefined, passes, { versionChanged: true, since })
-    assert.deepEqual(released('2026-12-01T00:00:00Z'), ['real', 'stack', 'chart', 'cluster', 'engine'])
+    assert.deepEqual(released('2026-12-01T00:00:00Z'), [...TURNS])
     assert.deepEqual(released(`${passes.stack?.at}1`), ['stack'])
     assert.deepEqual(released('2026-11-01T00:00:00Z'), ['stack'])
   })
