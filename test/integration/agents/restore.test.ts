@@ -18,11 +18,11 @@ describe('a lost volume', { timeout: 600_000, skip: !kuboBinary && 'needs BERTH_
     world = await startAgentsWorld({ IPFS_PRIVATE_API_URL: kubo.apiUrl })
     subject = await Subject.create(world)
     await subject.exec(
-      `echo '{"version":1,"scripts":{"build":"echo built > built.log"}}' > manifest.json; cd workspace; ` +
+      // The first commit is made after the start. It must not have what follows, or `other` would name the snapshot's.
+      'until git rev-parse --quiet --verify main >/dev/null; do sleep 0.05; done; git branch other; ' +
+        `echo '{"version":1,"scripts":{"build":"echo built > built.log"}}' > manifest.json; cd workspace; ` +
         'echo mine > note.txt; ln -s note.txt link; printf "#!/bin/sh\\necho runs\\n" > run.sh; chmod +x run.sh; rm TOOLS.md; ' +
-        'mkdir -p empty/deep; chmod 600 note.txt; ' +
-        // The first commit is made after the start.
-        'until git rev-parse --quiet --verify main >/dev/null; do sleep 0.05; done; git branch other',
+        'mkdir -p empty/deep; chmod 600 note.txt',
     )
     await subject.succeed('agent.sync')
   })
