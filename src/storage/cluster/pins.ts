@@ -260,7 +260,8 @@ export class ClusterPins {
   #isLost(peer: string): boolean {
     const seen = this.#seen.get(peer) ?? Date.now()
     this.#seen.set(peer, seen)
-    return Date.now() - seen > this.#lostMs
+    // By the last look, not the clock: a peer that was present then is not lost because the next look is late.
+    return this.#membersAt - seen > this.#lostMs
   }
 
   async #lookForPeers(signal: AbortSignal): Promise<void> {
