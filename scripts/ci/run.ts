@@ -68,9 +68,15 @@ process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].
 process.env.NODE_COMPILE_CACHE = join(cache, 'node')
 const listed = parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
 const date = new Date().toISOString().slice(0, 10)
+const due = turns.flatMap((turn) => IN_TURN[turn])
 const plan = {
   first: FIRST,
-  chains: [turns.flatMap((turn) => IN_TURN[turn]), ...ALWAYS],
+  // Steps that start containers share Docker, so they run one after the other.
+  chains: [
+    due.filter(({ containers }) => containers),
+    ...due.filter(({ containers }) => !containers).map((step) => [step]),
+    ...ALWAYS,
+  ],
   slots: 2,
   last: LAST,
   tools: TOOLS,
