@@ -62,6 +62,14 @@ describe('configuration', () => {
     )
   })
 
+  it('configuration takes a number without a name for the main part of a setting', () => {
+    const cacheOf = (value: string) => loadConfig({ BERTH_BLOCKS_CACHE_MB: value }).BERTH_BLOCKS_CACHE_MB
+    assert.deepEqual(cacheOf('100'), { memory: 100, disk: 1024 })
+    assert.deepEqual(cacheOf('100,disk=0'), { memory: 100, disk: 0 })
+    assert.throws(() => cacheOf('disk=-1'), new ConfigError('BERTH_BLOCKS_CACHE_MB: disk must be at least 0'))
+    assert.throws(() => loadConfig({ BERTH_PINS: '5' }), /^ConfigError: BERTH_PINS: must be like/)
+  })
+
   it('configuration keeps the defaults of the parts that a setting does not name', () => {
     const { BERTH_PINS, BERTH_KUBERNETES_POD } = loadConfig({
       BERTH_PINS: 'active=3, retrySeconds=5',

@@ -42,11 +42,12 @@ export const address = text.transform((value, context) => {
 /**
  * Values of one subject in one setting, as `name=value` with commas between them. Names that are left out keep their
  * defaults.
+ * @param main the name of a value that is set without a name.
  */
-export const group = <S extends z.ZodRawShape>(description: string, shape: S) =>
+export const group = <S extends z.ZodRawShape>(description: string, shape: S, main?: keyof S & string) =>
   list
     .transform((items, context) => {
-      const pairs = items.map((item) => item.split('='))
+      const pairs = items.map((item) => (main && /^\d+$/.test(item) ? [main, item] : item.split('=')))
       if (pairs.every(([name, value, more]) => name && value && more === undefined))
         return Object.fromEntries(pairs)
       context.addIssue(`must be like ${Object.keys(shape)[0]}=1, with commas between more of them`)

@@ -89,9 +89,16 @@ export const settings = z.object({
     .describe(
       'Bucket for the blocks of the embedded IPFS nodes, `s3://bucket/prefix`, instead of a folder: several machines can share it, with AWS_ENDPOINT_URL_S3, AWS_REGION and keys as for backups. Must be the same for all processes, and no other Berth may use the prefix. Not set: under BERTH_DATA_DIR.',
     ),
-  BERTH_BLOCKS_CACHE_MB: integer(1, 1_048_576)
-    .default(64)
-    .describe('Memory of a process for recently read blocks from BERTH_BLOCKS_S3_URL, for each network.'),
+  BERTH_BLOCKS_CACHE_MB: group(
+    'Space for recently read blocks from BERTH_BLOCKS_S3_URL, for each network. A number without a name is `memory`.',
+    {
+      memory: integer(1, 1_048_576).default(64).describe('in the memory of a process'),
+      disk: integer(0, 1_073_741_824)
+        .default(1024)
+        .describe('under BERTH_DATA_DIR, for all processes that share it; 0: none'),
+    },
+    'memory',
+  ),
   BERTH_OWN_KUBO: list
     .pipe(z.array(z.enum(['public', 'private'], 'must be public, private or both')))
     .default([])

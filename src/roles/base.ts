@@ -42,7 +42,7 @@ export async function openBase(config: Config, log: Logger, role: 'web' | 'worke
   if (REDIS_URL) await lookAtRedis(REDIS_URL, log)
   const registry = new Registry()
   addPoolMetrics(registry, pool)
-  const storages = await openStorages(config, role, log, parts, { pool })
+  const storages = await openStorages(config, role, log, parts, { pool, isCached: true })
   const redis = REDIS_URL ? createRedis(REDIS_URL, log) : undefined
   if (redis) parts.add('redis', () => redis.disconnect())
   return {

@@ -26,7 +26,8 @@ export type Storages = Record<Network, Storage>
  * Opens the storage of both networks. An unavailable node does not keep the process from starting: work that needs it
  * waits until it is back, or is rejected.
  * @param role only a worker connects the embedded public node to the network.
- * @param database `url` without a pooler, if the settings do not name it. Without a `pool`, plans do not add replicas.
+ * @param more `url` of the database without a pooler, if the settings do not name it. Without a `pool`, plans do not add
+ *   replicas. `isCached` as in {@link NodeOptions}.
  * @throws Error naming what to fix, if a node responds but cannot be used.
  */
 export async function openStorages(
@@ -34,11 +35,15 @@ export async function openStorages(
   role: 'web' | 'worker',
   log: Logger,
   parts: Closers,
-  { url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL, pool }: { url?: string; pool?: Pool } = {},
+  {
+    url = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL,
+    pool,
+    isCached,
+  }: { url?: string; pool?: Pool; isCached?: boolean } = {},
 ): Promise<Storages> {
   const open = async (network: Network) => {
     const replicasOf = pool && replicasIn(pool, network)
-    const options = { config, network, role, databaseUrl: url, log, replicasOf }
+    const options = { config, network, role, databaseUrl: url, log, replicasOf, isCached }
     return startStorage(await createStorage(options), log, parts)
   }
   const [publicStorage, privateStorage] = await Promise.all([open('public'), open('private')])
@@ -121,6 +126,8 @@ interface NodeOptions {
   log?: Logger
   /** The replicas in IPFS Cluster that plans want. */
   replicasOf?: ReplicasOf | undefined
+  /** Whether blocks from S3 are cached on disk; not by commands, which read everything once, or verify what S3 has. */
+  isCached?: boolean | undefined
 }
 
 /** The node that remains after a move: without a move, the only one. */
@@ -146,7 +153,7 @@ export async function createNext(options: NodeOptions): Promise<Storage> {
 
 /** The embedded node with its blocks in a folder, or in a bucket of S3. */
 async function createEmbedded(
-  { config, network, role, databaseUrl = '', log = createLogger('storage', 'silent') }: NodeOptions,
+  { config, network, role, databaseUrl = '', log = createLogger('storage', 'silent'), isCached }: NodeOptions,
   bucket: string | undefined,
 ): Promise<Storage> {
   const { createEmbeddedStorage, markExpiryOf } = await import('./embedded.ts')
@@ -163,7 +170,14 @@ async function createEmbedded(
       directUrl: databaseUrl,
       graceMs,
       markExpiryMs: markExpiryOf(graceMs),
-      cacheBytes: config.BERTH_BLOCKS_CACHE_MB * 1_048_576,
+      cacheBytes: config.BERTH_BLOCKS_CACHE_MB.memory * 1_048_576,
+      ...(isCached && {
+        files: {
+          folder: join(config.BERTH_DATA_DIR, 'blocks', network),
+          maxBytes: config.BERTH_BLOCKS_CACHE_MB.disk * 1_048_576,
+          reserveBytes: reserveSetting(config),
+        },
+      }),
       log,
     })
   }

@@ -6,14 +6,17 @@ import type { RequestCounts } from '../files/analytics/request-counts.ts'
 import type { FileServices } from '../files/services.ts'
 import type { RouteServices } from '../http/admission.ts'
 import type { Route } from '../http/route.ts'
+import { FolderCache } from '../lib/folder-cache.ts'
 import { agentHandler } from './agents/agent-host.ts'
 import { openAiRoutes } from './agents/openai-routes.ts'
 import { appHandler, customDomainHandler } from './apps/app-host.ts'
 import { SiteDirectory } from './apps/site.ts'
 import { customGatewayHandler, gatewayHandler } from './gateways/gateway-host.ts'
-import { ImageCache } from './gateways/images/cache.ts'
 import { Images } from './gateways/images/images.ts'
 import { byHost, inTurn } from './hosts.ts'
+
+/** Largest converted image that is cached. */
+const CACHED_IMAGE_BYTES = 1_048_576
 
 export interface HostParts {
   agents: { services: AgentServices }
@@ -45,9 +48,15 @@ export function openHosts(
 
 function openImages({ config, disk, log, parts }: Core): Images {
   const { cacheMb, ...limits } = config.BERTH_IMAGES
-  const folder = join(config.BERTH_DATA_DIR, 'images')
-  const maxBytes = cacheMb * 1_048_576
-  const images = new Images(limits, new ImageCache({ folder, maxBytes, disk, log }), log)
+  const cache = new FolderCache({
+    folder: join(config.BERTH_DATA_DIR, 'images'),
+    maxBytes: cacheMb * 1_048_576,
+    maxEntryBytes: CACHED_IMAGE_BYTES,
+    isVerified: false,
+    disk,
+    log,
+  })
+  const images = new Images(limits, cache, log)
   parts.add('processes that convert images', () => images.close())
   return images
 }

@@ -162,6 +162,14 @@ export const deadPacks = statement({
     WHERE network = $1 AND state = 'dead' ORDER BY changed_at`,
 })
 
+/** Which of these packs have blocks, or may still get some. */
+export const findPacks = statement({
+  name: 'node-pack-find',
+  parameters: ['text', 'uuid[]'],
+  columns: { id: 'uuid' },
+  text: `SELECT id FROM node_pack WHERE network = $1 AND id = ANY ($2) AND state <> 'dead'`,
+})
+
 export const forgetPacks = statement({
   name: 'node-pack-forget',
   parameters: ['uuid[]'],

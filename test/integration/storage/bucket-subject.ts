@@ -1,5 +1,6 @@
 /** Embedded nodes whose blocks are in a bucket of a test's S3 server. */
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type BucketPlaceOptions, createBucketPlace } from '../../../src/storage/embedded/bucket/place.ts'
 import { createEmbeddedStorage, markExpiryOf } from '../../../src/storage/embedded.ts'
 import type { Storage } from '../../../src/storage/port.ts'
@@ -11,12 +12,14 @@ interface BucketSettings {
   graceMs?: number
   writeSeconds?: number
   cacheBytes?: number
+  /** Bytes of the cache on disk, which all nodes share; 0 unless given. */
+  diskBytes?: number
   databaseUrl?: string
   limits?: BucketPlaceOptions['limits']
 }
 
 export interface BucketWorld {
-  database: TestDatabase
+  database: Omit<TestDatabase, 'createWorkspace'>
   s3: S3Server
   /** Settings with which other processes reach the bucket. */
   env: Record<string, string>
@@ -26,6 +29,8 @@ export interface BucketWorld {
   start(options?: BucketSettings, env?: Record<string, string>): Promise<NodeProcess>
   /** The folder that has the objects of the node as files. */
   objects: string
+  /** The folder of the cache on disk. */
+  cache: string
   /** Makes all times of the rows older, and the marks of processes that were killed with them. */
   age(hours: number): Promise<void>
   /** How many packs the bucket has, and their rows. */
@@ -35,15 +40,22 @@ export interface BucketWorld {
 
 const BUCKET = 'blocks'
 
-export async function startBucketWorld(): Promise<BucketWorld> {
-  const database = await startDatabase()
+/** @param given a migrated database instead of one for tests; the world stops it. */
+export async function startBucketWorld(given?: Omit<TestDatabase, 'createWorkspace'>): Promise<BucketWorld> {
+  const database = given ?? (await startDatabase())
   const s3 = await startS3()
   const folder = await s3.createBucket(BUCKET)
   const { dir, remove } = await temporaryFolder()
   Object.assign(process.env, s3.env)
   const opened: Storage[] = []
   const started: NodeProcess[] = []
-  const settingsOf = ({ graceMs = 3_600_000, cacheBytes = 16 * 1024 * 1024, ...more }: BucketSettings) => ({
+  const cache = join(dir, 'cache')
+  const settingsOf = ({
+    graceMs = 3_600_000,
+    cacheBytes = 16 * 1024 * 1024,
+    diskBytes = 0,
+    ...more
+  }: BucketSettings) => ({
     network: 'public' as const,
     bucket: BUCKET,
     prefix: 'of/berth/',
@@ -53,11 +65,13 @@ export async function startBucketWorld(): Promise<BucketWorld> {
     graceMs,
     markExpiryMs: markExpiryOf(graceMs),
     cacheBytes,
+    ...(diskBytes > 0 && { files: { folder: cache, maxBytes: diskBytes, reserveBytes: 0 } }),
   })
   return {
     database,
     s3,
     objects: `${folder}/of/berth`,
+    cache,
     env: { ...s3.env, BERTH_BLOCKS_S3_URL: `s3://${BUCKET}/of/berth`, BERTH_S3_PATH_STYLE: 'true' },
     async open(settings = {}) {
       const place = createBucketPlace({ ...settingsOf(settings), log: database.log })

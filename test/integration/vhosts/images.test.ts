@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { after, describe, it, type TestContext } from 'node:test'
 import sharp from 'sharp'
 import { DiskReserve } from '../../../src/lib/disk-reserve.ts'
+import { FolderCache } from '../../../src/lib/folder-cache.ts'
 import { createLogger } from '../../../src/log.ts'
-import { ImageCache } from '../../../src/vhosts/gateways/images/cache.ts'
 import { Images } from '../../../src/vhosts/gateways/images/images.ts'
 import { askedImage } from '../../../src/vhosts/gateways/images/options.ts'
 import type { ImageLimits } from '../../../src/vhosts/gateways/images/processes.ts'
@@ -30,7 +30,14 @@ const large = await noise(4000).jpeg({ quality: 50 }).toBuffer()
 
 const log = createLogger('test', 'silent')
 const disk = new DiskReserve({ folders: {}, reserveBytes: 0 })
-const cache = new ImageCache({ folder: '/nowhere', maxBytes: 0, disk, log })
+const cache = new FolderCache({
+  folder: '/nowhere',
+  maxBytes: 0,
+  maxEntryBytes: 0,
+  isVerified: true,
+  disk,
+  log,
+})
 const opened: Images[] = []
 after(() => {
   for (const images of opened) images.close()

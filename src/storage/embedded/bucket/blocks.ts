@@ -7,7 +7,7 @@ import { distinctLinks } from '../../dag/links.ts'
 import type { Network } from '../../port.ts'
 import type { NodeBlocks } from '../place.ts'
 import { Batches, nameOf } from './batches.ts'
-import { PartCache } from './cache.ts'
+import { type PartCache, partName } from './cache.ts'
 import type { BucketObjects } from './objects.ts'
 import { PACK_BYTES, storePack } from './packs.ts'
 import { type NewBlock, WriteQueue } from './write-queue.ts'
@@ -35,7 +35,7 @@ export interface BucketBlocksOptions {
   objects: BucketObjects
   /** A block met again after this long is marked as used, so that GC spares it. */
   touchAfterMs: number
-  cacheBytes: number
+  cache: PartCache
   /** Called when about a pack of leaves waits in rows. */
   onWaiting: () => void
 }
@@ -48,7 +48,6 @@ export class BucketBlocks implements NodeBlocks {
   readonly gathers = true
   readonly window = { blocks: 1024, bytes: 2 * PACK_BYTES }
   readonly #options: BucketBlocksOptions
-  readonly #cache: PartCache
   readonly #queue: WriteQueue
   readonly #places: Batches<Place>
   readonly #sizes: Batches<number>
@@ -57,7 +56,6 @@ export class BucketBlocks implements NodeBlocks {
 
   constructor(options: BucketBlocksOptions) {
     this.#options = options
-    this.#cache = new PartCache(options.cacheBytes)
     this.#queue = new WriteQueue((blocks) => this.#putMissing(blocks), PACK_BYTES)
     const { pool, network } = options
     this.#places = new Batches(
@@ -166,27 +164,35 @@ export class BucketBlocks implements NodeBlocks {
 
   async #readStored(cid: CID, known: Place | undefined): Promise<Uint8Array | null> {
     let place = known
+    let isFresh = false
     for (let tries = 0; place && tries < TRIES; tries++) {
-      const bytes = await this.#load(place)
-      if (bytes) {
-        if (bytes.length > LARGE_BLOCK_BYTES) await turn()
-        return (await matches(cid, bytes)) ? bytes : null
-      }
+      const bytes = await this.#load(place, isFresh)
+      if (bytes && bytes.length > LARGE_BLOCK_BYTES) await turn()
+      if (bytes && (await matches(cid, bytes))) return bytes
       // A collection may have moved it since.
       const { pack_id } = place
       place = await this.#places.get(cid.multihash.bytes)
-      if (place?.pack_id === pack_id) return null
+      if (place?.pack_id !== pack_id) continue
+      if (isFresh || pack_id === null) return null
+      isFresh = true // a cached part may be damaged
     }
     return null
   }
 
-  /** The bytes at a place; null if the pack is gone or too short. */
-  async #load({ size, pack_id: id, at, bytes }: Place): Promise<Uint8Array | null> {
+  /**
+   * The bytes at a place; null if the pack is gone or too short.
+   * @param isFresh whether to read them from S3, and to replace what is cached.
+   */
+  async #load(place: Place, isFresh: boolean): Promise<Uint8Array | null> {
+    const { size, pack_id: id, at, bytes } = place
     if (bytes || size === 0) return bytes ?? new Uint8Array()
     if (id === null || at === null) return null
-    const { objects } = this.#options
-    const read = (from: number, length: number) =>
-      this.#cache.get(`${id}/${from}/${length}`, () => objects.readPack(id, from, length))
+    const { objects, cache } = this.#options
+    const read = async (from: number, length: number) => {
+      const part = partName(id, from, length)
+      if (isFresh) await cache.remove(part)
+      return cache.get(part, () => objects.readPack(id, from, length))
+    }
     if (size >= PART_BYTES) {
       const whole = await read(at, size)
       return whole?.length === size ? whole : null

@@ -3,15 +3,20 @@ import { lockSession, withAdvisoryLock } from '../../../db/advisory-locks.ts'
 import { isTransient } from '../../../db/database-errors.ts'
 import { createPool } from '../../../db/pool.ts'
 import { withSession } from '../../../db/session.ts'
+import { findPacks } from '../../../db/statements/node-blocks.ts'
 import { readStore } from '../../../db/statements/node-roots.ts'
 import { ConfigError } from '../../../errors.ts'
+import { DiskReserve } from '../../../lib/disk-reserve.ts'
+import { FolderCache } from '../../../lib/folder-cache.ts'
 import type { Logger } from '../../../log.ts'
 import { type Network, StorageError } from '../../port.ts'
 import type { Place } from '../place.ts'
 import { BucketBlocks } from './blocks.ts'
+import { PartCache } from './cache.ts'
 import { collectBucket } from './collect.ts'
 import { packWaiting } from './move.ts'
 import { BucketObjects, type BucketOptions } from './objects.ts'
+import { PACK_BYTES } from './packs.ts'
 import { PinRows } from './pins.ts'
 
 /**
@@ -19,6 +24,8 @@ import { PinRows } from './pins.ts'
  */
 const CONNECTIONS = 3
 const SESSION = { name: 'berth-blocks', connectMs: 10_000 }
+/** How often parts of packs that were removed are removed from the disk. */
+const TIDY_MS = 3_600_000
 const LOCKS = { public: 'packsPublic', private: 'packsPrivate' } as const
 
 export interface BucketPlaceOptions extends BucketOptions {
@@ -30,10 +37,22 @@ export interface BucketPlaceOptions extends BucketOptions {
   graceMs: number
   /** A mark that was not renewed for this long no longer keeps anything. */
   markExpiryMs: number
+  /** Bytes of recently read parts in memory. */
   cacheBytes: number
+  /** A cache of more of them on disk, for all processes that share the folder. */
+  files?: { folder: string; maxBytes: number; reserveBytes?: number | undefined }
   /** For tests: seconds after which the writer of a pack counts as dead. */
   writeSeconds?: number
   log: Logger
+}
+
+function openCache({ cacheBytes, files, log }: BucketPlaceOptions): PartCache {
+  if (!files) return new PartCache(cacheBytes)
+  const { folder, maxBytes, reserveBytes } = files
+  const disk = new DiskReserve({ folders: { data: folder }, reserveBytes })
+  // Each block is verified when it is read.
+  const onDisk = { folder, maxBytes, maxEntryBytes: PACK_BYTES, isVerified: true, disk, log }
+  return new PartCache(cacheBytes, new FolderCache(onDisk))
 }
 
 export function createBucketPlace(options: BucketPlaceOptions): Place {
@@ -50,12 +69,8 @@ export function createBucketPlace(options: BucketPlaceOptions): Place {
         log.warn({ err: error, network }, 'blocks stay in PostgreSQL; the next collection moves them to S3')
     })
   }
-  const blocks = new BucketBlocks({
-    ...deps,
-    touchAfterMs: graceMs / 2,
-    cacheBytes: options.cacheBytes,
-    onWaiting,
-  })
+  const cache = openCache(options)
+  const blocks = new BucketBlocks({ ...deps, touchAfterMs: graceMs / 2, cache, onWaiting })
   const pins = new PinRows({ ...deps, markExpiryMs: options.markExpiryMs })
 
   /** Makes sure that the objects belong to the rows. */
@@ -74,19 +89,34 @@ export function createBucketPlace(options: BucketPlaceOptions): Place {
         : `BERTH_BLOCKS_S3_URL: ${where} has the blocks of another Berth: give this one a prefix of its own`,
     )
   }
+  const tidy = () =>
+    cache.tidy((ids) =>
+      findPacks.run(pool, network, ids).then(
+        ({ rows }) => new Set(rows.map(({ id }) => id)),
+        () => new Set(ids), // the next time
+      ),
+    )
+  let tidying: NodeJS.Timeout | undefined
   let opened: Promise<void> | undefined
   return {
     blocks,
     pins,
     open() {
-      opened ??= claim().catch((error) => {
-        opened = undefined
-        throw error
-      })
+      opened ??= claim().then(
+        () => {
+          void tidy()
+          tidying = setInterval(tidy, TIDY_MS).unref()
+        },
+        (error) => {
+          opened = undefined
+          throw error
+        },
+      )
       return opened
     },
     async close() {
       closing.abort()
+      clearInterval(tidying)
       blocks.flush()
       await packing
       await pool.end()

@@ -5,10 +5,10 @@
 import { createHash } from 'node:crypto'
 import { Counter } from 'prom-client'
 import { ApiError, badRequest, unavailable } from '../../../errors.ts'
+import type { FolderCache } from '../../../lib/folder-cache.ts'
 import { readWhole } from '../../../lib/read.ts'
 import { orAborted } from '../../../lib/signals.ts'
 import type { Logger } from '../../../log.ts'
-import type { ImageCache } from './cache.ts'
 import type { ImageOptions } from './options.ts'
 import { ConversionDied, type ImageLimits, ImageProcesses } from './processes.ts'
 
@@ -46,7 +46,7 @@ export class Images {
   /** Whether image conversion is enabled. */
   readonly isOn: boolean
   readonly #processes: ImageProcesses
-  readonly #cache: ImageCache
+  readonly #cache: FolderCache
   readonly #log: Logger
   readonly #underWay = new Map<string, UnderWay>()
   /** CIDs of sources that have killed their process, and keys of images that took too long. */
@@ -54,7 +54,7 @@ export class Images {
   /** Bytes being sent, by workspace. */
   readonly #held = new Map<string, number>()
 
-  constructor(limits: ImageLimits, cache: ImageCache, log: Logger) {
+  constructor(limits: ImageLimits, cache: FolderCache, log: Logger) {
     this.isOn = limits.processes > 0
     this.#processes = new ImageProcesses(limits, log)
     this.#cache = cache
@@ -122,7 +122,7 @@ export class Images {
     options: ImageOptions,
     gone: AbortSignal,
   ): Promise<Uint8Array> {
-    const found = source.isPublic ? await this.#cache.read(key) : undefined
+    const found = source.isPublic ? await this.#cache.read(fileOf(key)) : undefined
     if (found) {
       conversions.inc({ outcome: 'from_cache' })
       return found
@@ -130,7 +130,7 @@ export class Images {
     try {
       const image = await this.#make(key, source, options, gone)
       conversions.inc({ outcome: 'converted' })
-      if (source.isPublic) void this.#cache.write(key, image)
+      if (source.isPublic) void this.#cache.write(fileOf(key), image)
       return image
     } catch (error) {
       const isRefused = error instanceof ApiError && error.status === 400
@@ -163,6 +163,9 @@ export class Images {
     }
   }
 }
+
+/** The name of an image in the cache. */
+const fileOf = (key: string): string => createHash('sha256').update(key).digest('hex')
 
 /** The entity tag of an image, derived from the source and the options. */
 export function tagOf(cid: string, options: ImageOptions): string {
