@@ -12,18 +12,21 @@ export const readStore = statement({
     FROM (SELECT id FROM made UNION ALL SELECT id FROM node_store WHERE network = $1) AS known`,
 })
 
-export const hasRoot = statement({
-  name: 'node-root-has',
-  parameters: ['text', 'text'],
+/** Which of these CIDs are pinned. */
+export const findRoots = statement({
+  name: 'node-root-find',
+  parameters: ['text', 'text[]'],
   columns: { cid: 'text' },
-  text: `SELECT cid FROM node_root WHERE network = $1 AND cid = $2`,
+  text: `SELECT cid FROM node_root WHERE network = $1 AND cid = ANY ($2)`,
 })
 
-export const addRoot = statement({
+/** In one order, so that two statements never wait for each other. */
+export const addRoots = statement({
   name: 'node-root-add',
-  parameters: ['text', 'text'],
+  parameters: ['text', 'text[]'],
   columns: {},
-  text: `INSERT INTO node_root (network, cid) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+  text: `INSERT INTO node_root (network, cid) SELECT $1, cid FROM unnest($2::text[]) AS cid ORDER BY cid
+    ON CONFLICT DO NOTHING`,
 })
 
 export const removeRoot = statement({
@@ -51,11 +54,11 @@ export const readMarks = statement({
         - $2 * interval '1 ms' AS cutoff`,
 })
 
-export const addMark = statement({
+export const addMarks = statement({
   name: 'node-mark-add',
-  parameters: ['uuid', 'text', narrow<string | null>('text')],
+  parameters: ['text', 'uuid[]', narrow<(string | null)[]>('text[]')],
   columns: {},
-  text: `INSERT INTO node_mark (id, network, cid) VALUES ($1, $2, $3)`,
+  text: `INSERT INTO node_mark (id, network, cid) SELECT id, $1, cid FROM unnest($2::uuid[], $3::text[]) AS given (id, cid)`,
 })
 
 export const renewMark = statement({
@@ -65,11 +68,11 @@ export const renewMark = statement({
   text: `UPDATE node_mark SET renewed_at = clock_timestamp() WHERE id = $1`,
 })
 
-export const removeMark = statement({
+export const removeMarks = statement({
   name: 'node-mark-remove',
-  parameters: ['uuid'],
+  parameters: ['uuid[]'],
   columns: {},
-  text: `DELETE FROM node_mark WHERE id = $1`,
+  text: `DELETE FROM node_mark WHERE id = ANY ($1)`,
 })
 
 /** Removes the marks of processes that must be dead after `$2` ms. */

@@ -1,27 +1,26 @@
 /**
- * Asks about many keys at once: while a question is under way, further keys gather for the next one. So a single key waits
- * for nobody, and a thousand concurrent ones cost a few questions.
+ * Asks about many keys at once, or writes them: while a question is under way, further keys gather for the next one. So a
+ * single key waits for nobody, and a thousand concurrent ones cost a few questions.
  */
-export class Batches<V> {
-  readonly #ask: (keys: Uint8Array[]) => Promise<Map<string, V>>
+export class Batches<K, V> {
+  readonly #ask: (keys: K[]) => Promise<(V | undefined)[]>
   readonly #most: number
   readonly #atOnce: number
-  #waiting: { key: Uint8Array; resolve: (value: V | undefined) => void; reject: (error: unknown) => void }[] =
-    []
+  #waiting: { key: K; resolve: (value: V | undefined) => void; reject: (error: unknown) => void }[] = []
   #underWay = 0
 
   /**
-   * @param ask returns what it knows, by {@link nameOf} of the keys.
+   * @param ask returns what it knows, in the order of the keys.
    * @param options.most keys of one question. @param options.atOnce questions under way.
    */
-  constructor(ask: (keys: Uint8Array[]) => Promise<Map<string, V>>, { most = 500, atOnce = 2 } = {}) {
+  constructor(ask: (keys: K[]) => Promise<(V | undefined)[]>, { most = 500, atOnce = 2 } = {}) {
     this.#ask = ask
     this.#most = most
     this.#atOnce = atOnce
   }
 
   /** The answer for a key; undefined if there is none. */
-  get(key: Uint8Array): Promise<V | undefined> {
+  get(key: K): Promise<V | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ key, resolve, reject })
       // Not at once: calls that are made together are asked together.
@@ -36,7 +35,7 @@ export class Batches<V> {
     if (this.#waiting.length > 0) void this.#next()
     try {
       const found = await this.#ask(batch.map(({ key }) => key))
-      for (const { key, resolve } of batch) resolve(found.get(nameOf(key)))
+      for (const [i, { resolve }] of batch.entries()) resolve(found[i])
     } catch (error) {
       for (const { reject } of batch) reject(error)
     } finally {

@@ -49,9 +49,9 @@ export class BucketBlocks implements NodeBlocks {
   readonly window = { blocks: 1024, bytes: 2 * PACK_BYTES }
   readonly #options: BucketBlocksOptions
   readonly #queue: WriteQueue
-  readonly #places: Batches<Place>
-  readonly #sizes: Batches<number>
-  readonly #uses: Batches<number>
+  readonly #places: Batches<Uint8Array, Place>
+  readonly #sizes: Batches<Uint8Array, number>
+  readonly #uses: Batches<Uint8Array, number>
   #waitingBytes = 0
 
   constructor(options: BucketBlocksOptions) {
@@ -61,15 +61,15 @@ export class BucketBlocks implements NodeBlocks {
     this.#places = new Batches(
       async (keys) => {
         const { rows } = await findBlocks.run(pool, network, keys)
-        return new Map(rows.map(({ hash, ...place }) => [nameOf(hash), place]))
+        return inOrder(keys, new Map(rows.map(({ hash, ...place }) => [nameOf(hash), place])))
       },
       { most: 64 },
     )
     this.#sizes = new Batches(async (keys) => {
       const { rows } = await sizeBlocks.run(pool, network, keys, 0)
-      return new Map(rows.map(({ hash, size }) => [nameOf(hash), size]))
+      return inOrder(keys, new Map(rows.map(({ hash, size }) => [nameOf(hash), size])))
     })
-    this.#uses = new Batches((keys) => this.#touch(keys))
+    this.#uses = new Batches(async (keys) => inOrder(keys, await this.#touch(keys)))
   }
 
   async read(cid: CID): Promise<Uint8Array | null> {
@@ -209,6 +209,9 @@ export class BucketBlocks implements NodeBlocks {
     return joined.length < from + size ? null : joined.subarray(from, from + size)
   }
 }
+
+const inOrder = <V>(keys: Uint8Array[], values: ReadonlyMap<string, V>): (V | undefined)[] =>
+  keys.map((key) => values.get(nameOf(key)))
 
 /** The parameters of `putBlocks` for blocks in a pack, or in their rows. */
 function rowsOf(

@@ -2,39 +2,62 @@ import { CID } from 'multiformats/cid'
 import { uuidv7 } from 'uuidv7'
 import type { Pool } from '../../../db/pool.ts'
 import {
-  addMark,
-  addRoot,
-  hasRoot,
+  addMarks,
+  addRoots,
+  findRoots,
   pageRoots,
-  removeMark,
+  removeMarks,
   removeRoot,
   renewMark,
 } from '../../../db/statements/node-roots.ts'
 import type { Network } from '../../port.ts'
 import type { Mark, NodePins } from '../place.ts'
+import { Batches } from './batches.ts'
 
 /** Renewals of a mark within the time after which it counts as left by a dead process. */
 const RENEWALS = 6
 const PAGE = 1000
 
-/** The kept roots and the marks of running work, as rows. */
+/** The kept roots and the marks of running work, as rows. Many small imports at a time share statements. */
 export class PinRows implements NodePins {
   readonly #pool: Pool
   readonly #network: Network
   readonly #markExpiryMs: number
+  readonly #found: Batches<string, true>
+  readonly #added: Batches<string, never>
+  readonly #marked: Batches<{ id: string; cid: string | null }, never>
+  readonly #unmarked: Batches<string, never>
 
   constructor(options: { pool: Pool; network: Network; markExpiryMs: number }) {
     this.#pool = options.pool
     this.#network = options.network
     this.#markExpiryMs = options.markExpiryMs
+    const { pool, network } = options
+    this.#found = new Batches(async (cids) => {
+      const known = new Set((await findRoots.run(pool, network, cids)).rows.map(({ cid }) => cid))
+      return cids.map((cid) => known.has(cid) || undefined)
+    })
+    this.#added = new Batches(async (cids) => {
+      await addRoots.run(pool, network, cids)
+      return []
+    })
+    this.#marked = new Batches(async (marks) => {
+      const [ids, cids] = [marks.map(({ id }) => id), marks.map(({ cid }) => cid)]
+      await addMarks.run(pool, network, ids, cids)
+      return []
+    })
+    this.#unmarked = new Batches(async (ids) => {
+      await removeMarks.run(pool, ids)
+      return []
+    })
   }
 
   async has(cid: CID): Promise<boolean> {
-    return (await hasRoot.first(this.#pool, this.#network, `${cid}`)) !== undefined
+    return (await this.#found.get(`${cid}`)) === true
   }
 
   async add(cid: CID): Promise<void> {
-    await addRoot.run(this.#pool, this.#network, `${cid}`)
+    await this.#added.get(`${cid}`)
   }
 
   async remove(cid: CID): Promise<boolean> {
@@ -61,7 +84,7 @@ export class PinRows implements NodePins {
 
   async #mark(cid: string | null): Promise<Mark> {
     const id = uuidv7()
-    await addMark.run(this.#pool, id, this.#network, cid)
+    await this.#marked.get({ id, cid })
     const renewal = setInterval(() => {
       renewMark.run(this.#pool, id).catch(() => {})
     }, this.#markExpiryMs / RENEWALS).unref()
@@ -69,7 +92,7 @@ export class PinRows implements NodePins {
       release: async () => {
         clearInterval(renewal)
         // If it stays, it keeps blocks until it expires.
-        await removeMark.run(this.#pool, id).catch(() => {})
+        await this.#unmarked.get(id).catch(() => {})
       },
     }
   }
