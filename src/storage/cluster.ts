@@ -113,6 +113,7 @@ export function createClusterStorage(options: ClusterOptions): Storage {
         async (combined) =>
           (await kubo.isPinned(cid, { signal: combined })) && (await pins.has(cid.toV1(), combined)),
       ),
+    minReplicas: replication.min,
     replicas: (cid, { signal }) => call(signal, (combined) => pins.replicas(cid.toV1(), combined)),
     list: ({ signal }) =>
       iterate(signal, async function* (combined) {

@@ -74,6 +74,7 @@ export function createMovingStorage({
     unpin: async (cid, limits) => (await both((node) => node.unpin(cid, limits))).includes(true),
     isPinned: async (cid, limits) => !(await both((node) => node.isPinned(cid, limits))).includes(false),
     ...(next.replicas && { replicas: next.replicas }),
+    ...(next.minReplicas && { minReplicas: next.minReplicas }),
     async *list(limits) {
       const known = new Set<string>()
       for await (const cid of next.list(limits)) known.add(`${cid.toV1()}`)

@@ -258,6 +258,8 @@ export interface Storage {
   isPinned(cid: CID, options: { signal: AbortSignal }): Promise<boolean>
   /** Where a CID that Berth keeps is pinned. Missing for a node without peers. */
   replicas?(cid: CID, options: { signal: AbortSignal }): Promise<Replicas>
+  /** The replicas of each pin, if no plan wants more. Missing for a node without peers. */
+  readonly minReplicas?: number
   /** Every CID that Berth keeps here, in no order. Pins made by others on the same node are not listed. */
   list(options: { signal: AbortSignal }): AsyncIterable<CID>
   /**

@@ -122,7 +122,7 @@ export async function keepContent(
       expiresAt,
     )
     // The content has the replicas of other files, or the setting's: the plan may want more.
-    if (storage.driver === 'cluster' && uploader.plan.replicas !== null)
+    if ((uploader.plan.replicas ?? 0) > (storage.minReplicas ?? Number.POSITIVE_INFINITY))
       await enqueue(client, 'pin.repair', { id, workspaceId })
     return { file, isDuplicate: false }
   }).catch(async (error) => {

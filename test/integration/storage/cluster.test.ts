@@ -152,7 +152,7 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
     await storage.unpin(cid, { signal })
   })
 
-  test('an upload on a plan that wants more replicas enqueues the pin that makes them', async () => {
+  test('an upload on a plan that wants more replicas than each pin has enqueues the pin that makes them', async () => {
     const { cid, size, files } = await storage.add(texts({ file: 'uploaded to a larger plan' }), { signal })
     const services = { keepPool: database.pool, storages: { public: storage, private: storage } }
     const upload = async (replicas: number | null) => {
@@ -170,7 +170,7 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
       const { file } = await keepContent(services, uploader, details, content, { reservation: uuidv7() })
       return (await database.pool.query('SELECT kind FROM operation WHERE target_id = $1', [file.id])).rows
     }
-    assert.deepEqual(await upload(null), [])
+    for (const replicas of [null, 1]) assert.deepEqual(await upload(replicas), [])
     assert.deepEqual(await upload(2), [{ kind: 'pin.repair' }])
     await storage.unpin(cid, { signal })
   })
