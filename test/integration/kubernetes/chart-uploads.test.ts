@@ -97,6 +97,11 @@ describe('a Berth in a cluster without volumes', { skip }, () => {
     const third = await until('the pod is replaced', async () =>
       (await pods()).find(({ name }) => name !== first.name && name !== second.name),
     )
+    // A pod is ready before its node has looked at the bucket, so that it can accept pins.
+    await until('its IPFS node is up', async () => {
+      const { parts } = (await (await fetch(`${third.url}/readyz`)).json()) as any
+      return parts.ipfs_private?.status === 'ok'
+    })
     const last = await send(third.url, 4 * MIB, bytes.length)
     const cid = last.headers.get('upload-cid')
     const file = await fetch(`${second.url}/v3/files/private/${id}`, {
