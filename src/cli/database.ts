@@ -22,15 +22,19 @@ export interface Database {
 /**
  * Runs `work` on Berth's database: the one at DATABASE_URL, or the embedded one, which is started for this call if
  * Berth is not running.
+ * @param options.creates whether to create the embedded one if there is none.
  * @throws ConfigError
  */
 export async function withDatabase<T>(
   work: (database: Database) => Promise<T>,
-  options: { schema?: 'required' | 'any' } = {},
+  {
+    schema = 'required',
+    creates = schema === 'any',
+  }: { schema?: 'required' | 'any'; creates?: boolean } = {},
 ): Promise<T> {
   const config = loadConfig()
   const log = createLogger('cli', 'silent')
-  if (!config.DATABASE_URL && options.schema !== 'any') await requireEmbedded(config.BERTH_DATA_DIR)
+  if (!config.DATABASE_URL && !creates) await requireEmbedded(config.BERTH_DATA_DIR)
   const server = config.DATABASE_URL ? undefined : await reachEmbedded(config, log)
   try {
     const url = config.DATABASE_URL ?? server?.url ?? ''
@@ -38,7 +42,7 @@ export async function withDatabase<T>(
     try {
       await pool.query('SELECT 1').catch(explainOutage)
       await requireSessions(pool)
-      if (options.schema !== 'any') {
+      if (schema !== 'any') {
         // If the embedded database was not running, nobody else uses it, so migrating it is safe.
         if (server?.own) await migrate(pool)
         await requireSchema(pool)

@@ -14,7 +14,7 @@ export function runMigrate(options: { check?: boolean }): Promise<void> {
       })
       console.log(applied.length > 0 ? `applied ${applied.join(', ')}` : 'the schema is up to date')
     },
-    { schema: 'any' },
+    { schema: 'any', creates: !options.check },
   )
 }
 

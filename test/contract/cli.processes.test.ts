@@ -151,9 +151,12 @@ describe('berth', () => {
   })
   it('berth creates no Berth in an empty folder', async () => {
     const empty = join(dir, 'empty')
-    const { code, stderr } = await runCli({ ...env, BERTH_DATA_DIR: empty, DATABASE_URL: '' }, 'keys', 'list')
-    assert.deepEqual([code, existsSync(empty)], [1, false])
-    assert.match(stderr, new RegExp(`^there is no Berth in ${empty}: `))
+    for (const command of ['keys list', 'migrate --check']) {
+      const settings = { ...env, BERTH_DATA_DIR: empty, DATABASE_URL: '' }
+      const { code, stderr } = await runCli(settings, ...command.split(' '))
+      assert.deepEqual([code, existsSync(empty)], [1, false], command)
+      assert.match(stderr, new RegExp(`^there is no Berth in ${empty}: `))
+    }
   })
   it('berth fails for an unknown command', async () =>
     assert.match(await fails('keyz'), /unknown command 'keyz'/))
