@@ -15,6 +15,10 @@ import type { IpfsStatus, Storage } from '../storage/port.ts'
 const DATABASE_ADVICE = 'Check that PostgreSQL runs, and DATABASE_URL.'
 const NO_SPACE = 'no space left on its disk'
 const FULL_ADVICE = 'Make room on the disk of PostgreSQL (its data folder, and pg_wal).'
+/** Commits that wait longer wait for a replica that is away. */
+const REPLICA_SECONDS = 5
+const REPLICA_ADVICE =
+  'Start the replicas that synchronous_standby_names of PostgreSQL names, or take them out of it and reload.'
 /** SQLSTATE classes of a server that responds but rejects the connection. */
 const REFUSALS: [RegExp, string][] = [
   [/^28/, 'refuses the user or the password'],
@@ -23,10 +27,15 @@ const REFUSALS: [RegExp, string][] = [
   [/^57P03/, 'is starting or stopping'],
 ]
 
-/** `degraded` if it responds but has no room to write. */
+/** `degraded` if it responds but cannot write: it has no room, or its synchronous replicas are away. */
 export async function checkDatabase(pool: Pool): Promise<Finding> {
   try {
-    await pool.query('SELECT 1')
+    const { rowCount } = await pool.query(
+      `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start < now() - $1 * interval '1 s' LIMIT 1`,
+      [REPLICA_SECONDS],
+    )
+    if (rowCount)
+      return { status: 'degraded', detail: 'commits wait for a synchronous replica', advice: REPLICA_ADVICE }
     if (!pool.metFullDisk) return { status: 'ok' }
     await probeRoom(pool)
     pool.metFullDisk = false

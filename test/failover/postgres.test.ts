@@ -1,4 +1,5 @@
 /** The primary of a PostgreSQL with a synchronous replica fails under load, and the replica is promoted. */
+import assert from 'node:assert/strict'
 import { after, before, describe } from 'node:test'
 import pg from 'pg'
 import { type Forwarder, startForwarder } from '../support/forwarder.ts'
@@ -75,5 +76,27 @@ describe(`PostgreSQL with a replica (${replay})`, { skip }, () => {
           await execute(replica, 'SELECT pg_promote()')
         },
       }),
+  )
+
+  tortureTest(
+    'a synchronous replica that is away is reported until it is back',
+    () => world.output(),
+    async () => {
+      const database = async () => {
+        const { parts } = (await (await fetch(`${world.url}/readyz`)).json()) as {
+          parts: { database: { status: string; detail?: string } }
+        }
+        return parts.database
+      }
+      const name = async (replicas: string) => {
+        await execute(replica, `ALTER SYSTEM SET synchronous_standby_names = '${replicas}'`)
+        await execute(replica, 'SELECT pg_reload_conf()')
+      }
+      await name('away')
+      await until('it is reported', async () => (await database()).status === 'degraded')
+      assert.equal((await database()).detail, 'commits wait for a synchronous replica')
+      await name('')
+      await until('it is back', async () => (await database()).status === 'ok')
+    },
   )
 })
