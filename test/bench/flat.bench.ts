@@ -1,8 +1,9 @@
 /** Peak memory of the web role while a file is uploaded and downloaded: 2 GB compared with 10 MB. */
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type StackKind, startStack } from '../support/stack.ts'
+import { peakBytes, resetPeak } from './support/process-use.ts'
 import { print, type Result } from './support/report.ts'
 import { createClient, fill } from './support/transfer.ts'
 
@@ -30,11 +31,11 @@ async function benchStack(kind: StackKind): Promise<Result[]> {
     await fill(path, bytes)
     await resetPeak(web)
     const cid = await client.upload(path, 'public')
-    const up = await peak(web)
+    const up = await peakBytes(web)
     await resetPeak(web)
     const { bytes: received } = await client.download(cid)
     if (received !== bytes) throw new Error(`${received} bytes came back, not ${bytes}`)
-    return { up, down: await peak(web) }
+    return { up, down: await peakBytes(web) }
   }
   for (let i = 0; i < WARM_UP; i++) await measure(SMALL)
   const small = await measure(SMALL)
@@ -47,15 +48,6 @@ async function benchStack(kind: StackKind): Promise<Result[]> {
     ratio: large[way] / small[way],
     goal: { atMost: 1.5 },
   }))
-}
-
-/** Resets Linux's `VmHWM` (proc(5), `clear_refs`). */
-const resetPeak = (pid: number) => writeFile(`/proc/${pid}/clear_refs`, '5')
-
-/** The peak resident memory of a process since then, in bytes. */
-async function peak(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return 1024 * Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1])
 }
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(0)} MB`

@@ -19,6 +19,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   list: ['servers'],
   transfer: ['servers', 'kubo'],
   gateway: ['servers', 'kubo'],
+  s3: ['servers', 's3'],
   users: ['servers', 'kubo'],
   events: ['servers'],
   model: [],

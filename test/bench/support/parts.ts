@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-export type Part = 'servers' | 'kubo' | 'docker' | 'engines' | 'cluster'
+export type Part = 'servers' | 'kubo' | 's3' | 'docker' | 'engines' | 'cluster'
 
 /**
  * Scripts in order. The last line of a script's output is the value of the variable, or a folder with programs in
@@ -13,6 +13,7 @@ export type Part = 'servers' | 'kubo' | 'docker' | 'engines' | 'cluster'
 const SCRIPTS: Record<Part, { script: string; variable?: string; programs?: true }[]> = {
   servers: [{ script: 'servers.sh' }],
   kubo: [{ script: 'kubo.sh', variable: 'BERTH_TEST_KUBO' }],
+  s3: [{ script: 'versitygw.sh', variable: 'BERTH_TEST_S3' }],
   docker: [{ script: 'docker.sh' }, { script: 'base-image.sh', variable: 'BERTH_BASE_IMAGE' }],
   engines: [{ script: 'engines.sh' }],
   cluster: [

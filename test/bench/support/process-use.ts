@@ -1,5 +1,5 @@
 /** Memory and processor time of processes, from Linux. */
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** Linux reports processor time in these, whatever the processor. */
@@ -24,6 +24,15 @@ export async function processorSeconds(pid: number): Promise<number> {
     .slice(11, 13)
     .map(Number)
   return (user + system) / TICKS_PER_SECOND
+}
+
+/** Resets Linux's `VmHWM` (proc(5), `clear_refs`). */
+export const resetPeak = (pid: number): Promise<void> => writeFile(`/proc/${pid}/clear_refs`, '5')
+
+/** The peak resident memory of a process since {@link resetPeak}, in bytes. */
+export async function peakBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return 1024 * Number(/^VmHWM:\s*(\d+) kB$/m.exec(status)?.[1])
 }
 
 /** The sum of a figure over a process and everything that it has started. */
