@@ -116,6 +116,12 @@ export const IN_TURN: Record<Turn, Step[]> = {
         test/contract/tus-bucket.processes.test.ts`,
       needs: ['servers', 's3'],
     },
+    {
+      name: 'resumable uploads with blocks in s3',
+      run: `${ONE} test/contract/tus.test.ts`,
+      env: { BERTH_TEST_BLOCKS: 's3' },
+      needs: ['servers', 's3'],
+    },
     { name: 'tls on caddy', run: 'npm run test:tls', needs: ['servers', 'caddy', 'engines'] },
     { name: 'alert rules', run: 'scripts/ci/prometheus.sh' },
   ],
@@ -134,10 +140,10 @@ export const IN_TURN: Record<Turn, Step[]> = {
     {
       name: 'torture',
       run: 'npm run torture',
-      // Pins and uploads on one of the two backends, agents on the other, each at a sixth of the crash points, with a
-      // different selection in each run.
+      // Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points,
+      // with a different selection in each run.
       env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
-      needs: DOCKER_TOOLS,
+      needs: [...DOCKER_TOOLS, 's3'],
       containers: ['docker'],
       isFinal: true,
     },

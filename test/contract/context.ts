@@ -36,6 +36,9 @@ export const SHARED = 'BERTH_TEST_SHARED'
 /** In the environment of a shared Berth: a git server that it may fetch from, and the folder of its repositories. */
 export const REPOSITORIES = { url: 'BERTH_TEST_GIT_URL', dir: 'BERTH_TEST_GIT_DIR' } as const
 
+/** Whether the embedded nodes, and unfinished uploads, are in S3: `BERTH_TEST_BLOCKS=s3`. */
+const inBucket = process.env.BERTH_TEST_BLOCKS === 's3'
+
 const SETTINGS = {
   // Short enough for tests that wait for the end of an attempt, long enough for all others.
   BERTH_PINS: 'stallSeconds=10,retrySeconds=1',
@@ -75,6 +78,7 @@ export async function startShared(
       : { BERTH_RUNTIME: 'process', BERTH_ENGINES_DIR: await standIn.installAll(join(dir, 'engines')) }
   const model = await startModel()
   const git = await startGitBackend(gitDir)
+  const bucket = inBucket ? await (await import('../support/s3.ts')).startBlocks() : undefined
   const settings = {
     ...SETTINGS,
     ...runtime,
@@ -87,10 +91,11 @@ export async function startShared(
     BERTH_GIT_ALLOW: new URL(git.url).host,
     [REPOSITORIES.url]: git.url,
     [REPOSITORIES.dir]: gitDir,
+    ...bucket?.env,
     ...env,
   }
   const undo = async () => {
-    await Promise.all([model.stop(), git.close()])
+    await Promise.all([model.stop(), git.close(), bucket?.stop()])
     await rm(dir, { recursive: true, force: true })
   }
   const stack = await startStack({ env: settings, database }).catch(async (error) => {

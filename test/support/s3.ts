@@ -22,6 +22,14 @@ export interface S3Server {
   stop(): Promise<void>
 }
 
+/** A server with a bucket for the blocks of a Berth, and its settings. */
+export async function startBlocks(): Promise<Pick<S3Server, 'env' | 'stop'> & { folder: string }> {
+  const s3 = await startS3()
+  const folder = await s3.createBucket('blocks')
+  const env = { ...s3.env, BERTH_BLOCKS_S3_URL: 's3://blocks/of', BERTH_S3_PATH_STYLE: 'true' }
+  return { env, folder, stop: s3.stop }
+}
+
 export async function startS3(): Promise<S3Server> {
   if (!binary) throw new Error('BERTH_TEST_S3 is not set: it names versitygw, see scripts/ci/versitygw.sh')
   const dir = await mkdtemp(join(tmpdir(), 'berth-s3-'))

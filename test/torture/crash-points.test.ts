@@ -11,7 +11,7 @@ import { placesOf, Random, replay } from './seed.ts'
 import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
-import { backends, World } from './world.ts'
+import { contentBackends, World } from './world.ts'
 
 /** Where each point is, in the order in which a pin passes them. The dispatcher is a part of web. */
 const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
@@ -28,8 +28,8 @@ const POINTS: { point: CrashPoint; owner: 'web' | 'worker' }[] = [
  */
 const EXPLAINED: Reason[] = ['job lost by the queue', 'lease expired']
 
-for (const backend of backends) {
-  describe(`a pin whose process is killed, queue on ${backend} (${replay})`, () => {
+for (const backend of contentBackends) {
+  describe(`a pin whose process is killed, on ${backend} (${replay})`, () => {
     const random = new Random(`crash points ${backend}`)
     let world: World
     let ledger: Ledger
@@ -53,7 +53,7 @@ for (const backend of backends) {
       return Promise.all(requests.map((request) => ledger.send(request)))
     }
 
-    for (const { point, owner } of placesOf('pins', POINTS)) {
+    for (const { point, owner } of placesOf(`pins ${backend}`, POINTS)) {
       for (const victims of point === 'mid-retrieval' ? [owner, 'worker and web'] : [owner]) {
         torture(`a pin resumes after a SIGKILL of ${victims} at ${point}`, async () => {
           const role = owner === 'web' ? world.web : (world.workers[0] as (typeof world.roles)[number])

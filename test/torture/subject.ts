@@ -25,13 +25,14 @@ export class Subject {
   readonly #databaseUrl: string
   readonly #dataDir: string
 
-  /** @param place.ipfsUrl the RPC address of Kubo; without it the node is embedded. */
+  /** @param place.ipfsUrl the RPC address of Kubo; without it the node is embedded, in `dataDir` or as `storage`. */
   constructor(place: {
     url: string
     metricsPort: number
     databaseUrl: string
     dataDir: string
     ipfsUrl: string | undefined
+    storage?: Storage | undefined
   }) {
     const { url, metricsPort, databaseUrl, dataDir, ipfsUrl } = place
     this.url = url
@@ -39,9 +40,12 @@ export class Subject {
     this.#databaseUrl = databaseUrl
     this.#dataDir = dataDir
     this.pool = createPool(databaseUrl, 4, createLogger('torture', 'silent'))
-    this.storage = ipfsUrl
-      ? createKuboStorage({ apiUrl: ipfsUrl, network: 'public' })
-      : createEmbeddedStorage({ dir: join(dataDir, 'ipfs/public'), network: 'public', offline: true })
+    const dir = join(dataDir, 'ipfs/public')
+    this.storage =
+      place.storage ??
+      (ipfsUrl
+        ? createKuboStorage({ apiUrl: ipfsUrl, network: 'public' })
+        : createEmbeddedStorage({ dir, network: 'public', offline: true }))
   }
 
   /** A workspace on a plan, with a key that has all its scopes. */

@@ -2,6 +2,7 @@
  * Uploads and deletions whose processes are killed, with GC running all the time: nothing that was acknowledged is
  * lost, and nothing stays without an owner.
  */
+import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ import type { Tenant } from './subject.ts'
 import { tortureTest } from './suite.ts'
 import { note, printSummary } from './summary.ts'
 import { makeContent, Uploader, type Way } from './uploader.ts'
-import { backends, World } from './world.ts'
+import { contentBackends, World } from './world.ts'
 
 const STORM_MS = 12_000
 const WAYS: Way[] = ['multipart', 'tus', 'car']
@@ -33,11 +34,17 @@ const POINTS: [Way, CrashPoint][] = [
   ['car', 'after-add'],
   ['car', 'after-keep'],
 ]
+/** Where the blocks of an upload are stored in S3. */
+const IN_BUCKET: typeof POINTS = [
+  ['multipart', 'pack-before-put'],
+  ['tus', 'pack-after-put'],
+  ['car', 'pack-after-commit'],
+]
 /** The empty directory that Kubo always has, as the root of its MFS. */
 const KUBO_OWN = hashOf(CID.parse('QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn'))
 
-for (const backend of backends) {
-  describe(`uploads under fire, queue on ${backend} (${replay})`, () => {
+for (const backend of contentBackends) {
+  describe(`uploads under fire, on ${backend} (${replay})`, () => {
     const random = new Random(`uploads ${backend}`)
     const uploaders: Uploader[] = []
     let world: World
@@ -67,7 +74,8 @@ for (const backend of backends) {
     const [one, two] = [() => tenants[0] as Tenant, () => tenants[1] as Tenant]
     const sizeOf = (way: Way) => (way === 'car' ? random.between(1, 900_000) : random.between(1, 3_500_000))
 
-    for (const [way, point] of placesOf('uploads', POINTS)) {
+    const points = backend === 's3' ? [...POINTS, ...IN_BUCKET] : POINTS
+    for (const [way, point] of placesOf(`uploads ${backend}`, points)) {
       torture(`a ${way} upload outlives its web process, killed at ${point}`, async () => {
         const mark = await world.arm(world.web, point)
         const length = way === 'car' ? 1_400_000 : 2_500_000
@@ -139,8 +147,19 @@ for (const backend of backends) {
 
 const NETWORKS: Network[] = ['public', 'private']
 
-/** The private network is the embedded store in both worlds. */
+/** The private network is the embedded store in all worlds. */
 function watch(world: World): Record<Network, Watched> {
+  const { bucket } = world
+  if (bucket) {
+    const inBucket = (network: Network): Watched => ({
+      storage: network === 'public' ? world.storage : bucket.open(network),
+      async blocks() {
+        assert.deepEqual(await bucket.strays(network), [], 'each object has a row')
+        return bucket.blocks(network)
+      },
+    })
+    return { public: inBucket('public'), private: inBucket('private') }
+  }
   const dir = (network: Network) => join(world.env.BERTH_DATA_DIR ?? '', 'ipfs', network)
   const embedded = (network: Network): Watched => ({
     storage: createEmbeddedStorage({ dir: dir(network), network, offline: true }),

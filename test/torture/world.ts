@@ -1,7 +1,7 @@
 /**
  * A Berth whose processes and servers a test can kill one by one: web, workers and agent proxy; PostgreSQL if it
  * belongs to the world; on backend `redis` also Redis and Kubo. On backend `postgres` the queue is in PostgreSQL, and
- * the IPFS node is embedded.
+ * the IPFS node is embedded; on `s3` its blocks are in S3 as well.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,18 +12,23 @@ import type { CrashPoint } from '../../src/lib/crash-point.ts'
 import { startDatabase } from '../support/database.ts'
 import { type KuboNode, kuboBinary, startKubo } from '../support/kubo.ts'
 import { freePort, until } from '../support/processes.ts'
+import { withoutS3 } from '../support/s3.ts'
 import { type Server, startPostgres, startRedis } from '../support/servers.ts'
 import { createAudit } from './audit.ts'
+import { startBucket, type TestBucket } from './bucket.ts'
 import { Role } from './role.ts'
 import { Subject } from './subject.ts'
 
 const LINES = 50
 
-export type Backend = 'postgres' | 'redis'
+export type Backend = 'postgres' | 'redis' | 's3'
 const possible: Backend[] = kuboBinary ? ['postgres', 'redis'] : ['postgres']
 const chosen = process.env.BERTH_TORTURE_BACKEND
 /** The backends of this run: all that are possible here, or the one of BERTH_TORTURE_BACKEND. */
 export const backends = possible.filter((backend) => !chosen || backend === chosen)
+
+/** Those and, if it is possible here, `s3`, for tests of content. */
+export const contentBackends: Backend[] = [...backends, ...(withoutS3 ? [] : ['s3' as const])]
 
 export type Database = Pick<Server, 'url' | 'stop'>
 
@@ -33,6 +38,7 @@ export class World extends Subject {
   readonly postgres: Server | undefined
   readonly redis: Server | undefined
   readonly kubo: KuboNode | undefined
+  readonly bucket: TestBucket | undefined
   readonly roles: Role[] = []
   readonly #database: Database
   readonly #dataDir: string
@@ -46,20 +52,23 @@ export class World extends Subject {
     postgres: Server | undefined
     redis: Server | undefined
     kubo: KuboNode | undefined
+    bucket: TestBucket | undefined
     env: NodeJS.ProcessEnv
   }) {
-    const { backend, dataDir, port, metricsPort, database, postgres, redis, kubo } = parts
+    const { backend, dataDir, port, metricsPort, database, postgres, redis, kubo, bucket } = parts
     super({
       url: `http://127.0.0.1:${port}`,
       metricsPort,
       databaseUrl: database.url,
       dataDir,
       ipfsUrl: kubo?.apiUrl,
+      storage: bucket?.open('public'),
     })
     this.backend = backend
     this.postgres = postgres
     this.redis = redis
     this.kubo = kubo
+    this.bucket = bucket
     this.#database = database
     this.#dataDir = dataDir
     this.env = {
@@ -70,6 +79,7 @@ export class World extends Subject {
       DATABASE_URL: database.url,
       ...(redis && { REDIS_URL: redis.url }),
       ...(kubo && { IPFS_API_URL: kubo.apiUrl }),
+      ...bucket?.env,
       BERTH_IPFS_ROUTING_URL: '',
       BERTH_ALLOW_PRIVATE_HOST_NODES: 'true',
       BERTH_INTERVALS: 'reconcile=1',
@@ -101,15 +111,18 @@ export class World extends Subject {
       backend === 'redis' ? startRedis() : undefined,
       backend === 'redis' ? startKubo() : undefined,
     ])
+    const database = options.database ?? postgres ?? (await startDatabase())
+    const bucket = backend === 's3' ? await startBucket(database.url) : undefined
     const world = new World({
       backend,
       dataDir,
       port,
       metricsPort,
-      database: options.database ?? postgres ?? (await startDatabase()),
+      database,
       postgres,
       redis,
       kubo,
+      bucket,
       env: options.env ?? {},
     })
     try {
@@ -201,6 +214,7 @@ export class World extends Subject {
   async stop(): Promise<void> {
     await Promise.all(this.roles.map((role) => role.stop()))
     await this.close()
+    await this.bucket?.stop()
     await Promise.all([this.#database, this.redis, this.kubo].map((server) => server?.stop()))
     await rm(this.#dataDir, { recursive: true, force: true })
   }
