@@ -49,7 +49,7 @@ describe('a cache on disk', () => {
     assert.equal(await cache.read('0'), undefined)
   })
 
-  it('tidying removes stale entries and the files of dead writers, not those of running ones', async () => {
+  it('tidying removes stale entries and files of dead writers, not of running ones', async () => {
     const where = join(folder, 'stale')
     const cache = open({ folder: where })
     for (const name of ['kept', 'stale']) await cache.write(name, Buffer.alloc(10))

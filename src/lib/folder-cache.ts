@@ -50,7 +50,7 @@ export class FolderCache {
       if (!hasCode(error, 'ENOENT')) this.#report(error)
       return undefined
     })
-    // The file's time is that of its last read: the least recently read files are removed first.
+    // The file's time is when it was last read: the least recently read files are removed first.
     if (bytes) void utimes(path, new Date(), new Date()).catch(() => {})
     return bytes
   }
@@ -84,7 +84,7 @@ export class FolderCache {
 
   /**
    * Shrinks the folder to the allowed size, and removes what killed processes left.
-   * @param findStale names of entries, in groups, that nobody needs any more.
+   * @param findStale names of entries, in groups, that nobody needs.
    */
   async tidy(findStale: (names: string[]) => Promise<string[]> = async () => []): Promise<void> {
     const { folder, maxBytes } = this.#options

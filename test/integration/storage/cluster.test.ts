@@ -152,7 +152,7 @@ describe('a pin that only one of Kubo and Cluster has', { skip }, () => {
     await storage.unpin(cid, { signal })
   })
 
-  test('an upload on a plan that wants more replicas than each pin has enqueues the pin that makes them', async () => {
+  test('an upload enqueues a repair if its plan wants more replicas than all pins have', async () => {
     const { cid, size, files } = await storage.add(texts({ file: 'uploaded to a larger plan' }), { signal })
     const services = { keepPool: database.pool, storages: { public: storage, private: storage } }
     const upload = async (replicas: number | null) => {
