@@ -39,7 +39,13 @@ export async function importFiles(
   const options: ImporterOptions =
     cidVersion === 0
       ? { profile: PROFILE_V0, wrapWithDirectory: true, fileImportConcurrency: 1 }
-      : { profile: PROFILE, treeBuilder: treeBuilder(put), fileImportConcurrency: 1, chunker, bufferImporter }
+      : {
+          profile: PROFILE,
+          treeBuilder: treeBuilder(put, meter),
+          fileImportConcurrency: 1,
+          chunker,
+          bufferImporter,
+        }
   let file: CID | null = null
   let directory: CID | null = null
   for await (const { cid, path } of importer(meter.watch(entries, signal), importerStore(put), options)) {
@@ -70,9 +76,10 @@ export async function checkProfile(): Promise<void> {
 
 /**
  * Puts files into directories, for the importer. Its own tree builder ignores directories when it measures the size of
- * one, and does not treat `\/` in a path as a slash: in these cases, the CID would differ from Kubo's.
+ * one, and does not treat `\/` in a path as a slash: in these cases, the CID would differ from Kubo's. A single file gets
+ * no directory.
  */
-function treeBuilder(put: PutBlock): TreeBuilder {
+function treeBuilder(put: PutBlock, meter: ImportMeter): TreeBuilder {
   return async function* build(files) {
     const root: Folder = new Map()
     for await (const file of files) {
@@ -80,6 +87,7 @@ function treeBuilder(put: PutBlock): TreeBuilder {
       placeFile(root, path.split('/').filter(Boolean), { cid, size: Number(size) })
       yield file
     }
+    if (meter.isFile) return
     const { cid, size } = await writeFolder(root, put)
     yield { cid, size: BigInt(size), path: '' }
   }
