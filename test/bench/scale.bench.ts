@@ -38,6 +38,7 @@ import { startWeb } from './support/berth.ts'
 import { load, type Target } from './support/load.ts'
 import { quantile } from './support/numbers.ts'
 import { print, type Result } from './support/report.ts'
+import { dumpAll, endPasses, forgetDeletions, readDeletable } from './support/scale-ends.ts'
 import { cidOf, fileId, fillLarge, GROUPS, LARGE_WORKSPACE, SMALL_WORKSPACE } from './support/scale-rows.ts'
 
 export const title = 'Scale: cost by the number of files'
@@ -216,6 +217,12 @@ async function measureRequests(url: string, files: number): Promise<Costs> {
     body: () => ({ cid: randomCid(), name: 'new', keyvalues: { env: 'bench' } }),
   })
   costs.set('accepting a pin', await measure(web.pool, REQUESTS, accept))
+  const doomed = await readDeletable(web.pool, REQUESTS + 1)
+  let next = 0
+  const path = () => `/v3/files/public/${doomed[next++]}`
+  const remove = send({ method: 'DELETE', path, headers: large })
+  costs.set('deleting a file', await measure(web.pool, REQUESTS, remove))
+  await forgetDeletions(web.pool, doomed)
   return costs
 }
 
@@ -245,6 +252,7 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
       await forgetOldOperations(pool, 30, signal)
       await forgetOldCounts(pool, 30, signal)
     },
+    ...endPasses(pool, { id: fileId(1), cid: cidOf(1) }, (work) => undone(pool, work)),
     'worker: domains that are due': () => claimDueDomains.run(pool, 20),
     '* worker: agents against sandboxes': () => readKnownAgents.run(pool, []),
     '* worker: agents that run': () => readRunningAgents.run(pool, 12),
@@ -272,6 +280,7 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
       const ms = await time(() => reconcilePins(pool, pins, signal))
       costs.set('* worker: pins against files', { ms, pages: Number.NaN })
     }
+    costs.set('* a backup: all rows', { ms: await time(() => dumpAll(url)), pages: Number.NaN })
   } finally {
     await pool.end()
   }

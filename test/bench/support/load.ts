@@ -4,7 +4,7 @@ import { Pool } from 'undici'
 export interface Target {
   /** Origin, for example `http://127.0.0.1:3000`. */
   url: string
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'DELETE'
   /** Path of the nth request. */
   path: (n: number) => string
   headers?: Record<string, string>
