@@ -43,16 +43,20 @@ export async function sumOfTree(pid: number, figureOf: (pid: number) => Promise<
   return all.reduce((sum, figure) => sum + figure, 0)
 }
 
-/**
- * The process whose command line and environment contain all of these words. @throws Error unless there is exactly one.
- */
-export async function findProcess(...words: string[]): Promise<number> {
+/** The processes whose command line and environment contain all of these words. */
+export async function findProcesses(...words: string[]): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const [command, environment] = await Promise.all([read(name, 'cmdline'), read(name, 'environ')])
     if (command && words.every((word) => `${command}${environment}`.includes(word))) found.push(Number(name))
   }
+  return found
+}
+
+/** The only process like that. @throws Error unless there is exactly one. */
+export async function findProcess(...words: string[]): Promise<number> {
+  const found = await findProcesses(...words)
   const [pid] = found
   if (found.length !== 1 || !pid) throw new Error(`${found.length} processes have ${words.join(' ')}`)
   return pid
