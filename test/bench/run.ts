@@ -40,12 +40,13 @@ const BENCHMARKS: Record<string, Part[]> = {
   prisma: ['servers'],
   sizing: ['servers', 'kubo', 'docker', 'engines'],
   scale: ['servers'],
+  mixed: ['servers', 'kubo'],
   wake: [],
   cluster: ['servers', 'kubo', 'docker', 'engines', 'cluster'],
   'cluster-list': ['docker', 'cluster'],
 }
-/** Benchmarks that take long or need a cluster. docs/scale.md is the page of `scale` and `wake`. */
-const ONLY_BY_NAME = ['scale', 'wake', 'cluster', 'cluster-list']
+/** Benchmarks that take long or need a cluster. docs/scale.md is the page of `scale`, `mixed` and `wake`. */
+const ONLY_BY_NAME = ['scale', 'mixed', 'wake', 'cluster', 'cluster-list']
 const PAGE = new URL('../../docs/benchmarks.md', import.meta.url)
 
 const { values: options, positionals } = parseArgs({
