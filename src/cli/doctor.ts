@@ -118,9 +118,9 @@ async function checkIndexes(pool: Pool): Promise<Finding> {
     ok: missing.length === 0,
     warning: true,
     said:
-      missing.length === 0 ? 'all there' : `without ${missing.join(', ')}, some lists of many files are slow`,
+      missing.length === 0 ? 'all there' : `without ${missing.join(', ')}, some lists of many rows are slow`,
     advice:
-      'A worker builds them. For file_name_part, PostgreSQL must provide pg_trgm and allow the user to CREATE EXTENSION.',
+      'A worker builds them. For file_*_part, PostgreSQL must provide pg_trgm and allow the user to CREATE EXTENSION.',
   }
 }
 

@@ -1,24 +1,40 @@
 /**
  * Indexes on potentially large tables, which lists use to find rare rows. No migration creates them, because it would
  * block writers of the table all the while. A worker builds them concurrently instead. Without them, the same lists
- * read all files of a workspace. One index needs the extension pg_trgm, which an operator's PostgreSQL may lack or not
- * allow.
+ * read all files or operations of a workspace. Two need the extension pg_trgm, which an operator's PostgreSQL may lack
+ * or not allow.
  */
 import { tryLockSession } from './advisory-locks.ts'
 import { isNotOffered } from './database-errors.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 import { withSession } from './session.ts'
 
-/** Indexes that accepting a pin does not write to: a file enters them when its status changes. */
+/** No worker retrieves the file: it waits behind others of its workspace, or its retrieval has ended in vain. */
+export const RESTS = `status NOT IN ('pinned', 'prechecking', 'searching', 'retrieving')`
+/**
+ * Indexes on files: accepting a pin writes to none of them, because a file enters them when its status changes. Indexes
+ * on operations: accepting a pin writes to `operation_waiting`, and with a key to `operation_keyed`.
+ */
 const INDEXES = {
   /** Pin requests with one status. */
-  file_queue_status: `(workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
+  file_queue_status: `file (workspace_id, network, status, removed_at, id) WHERE status NOT IN ('pinned', 'prechecking')`,
   /** Files with one type. */
-  file_type: `(workspace_id, network, mime_type, removed_at, id) WHERE status = 'pinned'`,
+  file_type: `file (workspace_id, network, mime_type, removed_at, id) WHERE status = 'pinned'`,
   /** Files whose names begin with a text. */
-  file_name_start: `(workspace_id, network, lower(name) text_pattern_ops) WHERE status = 'pinned'`,
+  file_name_start: `file (workspace_id, network, lower(name) text_pattern_ops) WHERE status = 'pinned'`,
+  /** Pin requests with one name that wait behind others or failed. */
+  file_rest_name: `file (workspace_id, network, lower(name) text_pattern_ops) WHERE ${RESTS}`,
+  /** Operations of one kind or state. Most operations of most workspaces are `pin.add`: these are not in it. */
+  operation_kind: `operation (workspace_id, kind, state, id) WHERE kind <> 'pin.add'`,
+  /** Unfinished operations of the kind that is not in `operation_kind`. */
+  operation_waiting: `operation (workspace_id, id) WHERE kind = 'pin.add' AND state IN ('queued', 'running')`,
+  /** Operations whose Idempotency-Keys are to be forgotten. */
+  operation_keyed: `operation (created_at) WHERE idempotency_key IS NOT NULL`,
+  // Those that need pg_trgm are the last: without it, they are not built.
   /** Files whose names contain a text. */
-  file_name_part: `USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
+  file_name_part: `file USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
+  /** Pin requests that wait behind others or failed, and whose names contain a text. */
+  file_rest_part: `file USING gin (name gin_trgm_ops) WHERE ${RESTS}`,
 }
 const NAMES = Object.keys(INDEXES)
 /**
@@ -57,7 +73,7 @@ export async function makeIndexes(pool: Pool, signal: AbortSignal): Promise<stri
       }
       // An interrupted index keeps its name, and costs every write without being used.
       await session.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`)
-      await session.query(`CREATE INDEX CONCURRENTLY ${name} ON file ${definition}`)
+      await session.query(`CREATE INDEX CONCURRENTLY ${name} ON ${definition}`)
     }
     return undefined
   })

@@ -46,7 +46,7 @@ for (const name of NAMES)
 
 describe('late indexes', () => {
   const { signal } = new AbortController()
-  beforeEach(() => database.pool.query('DROP INDEX IF EXISTS file_name_part, file_type'))
+  beforeEach(() => database.pool.query('DROP INDEX IF EXISTS file_name_part, file_rest_part, file_type'))
 
   const find = async (part: string) => {
     const { rows } = await database.pool.query<{ name: string }>(
@@ -112,7 +112,8 @@ describe('late indexes', () => {
       'SELECT current_database() AS database',
     )
     await pool.query(`CREATE ROLE ${user} LOGIN PASSWORD 'plain'`)
-    await pool.query(`ALTER TABLE file OWNER TO ${user}; GRANT CREATE, USAGE ON SCHEMA public TO ${user}`)
+    await pool.query(`ALTER TABLE file OWNER TO ${user}; ALTER TABLE operation OWNER TO ${user}`)
+    await pool.query(`GRANT CREATE, USAGE ON SCHEMA public TO ${user}`)
     const address = Object.assign(new URL(url), { username: user, password: 'plain' })
     const plain = createPool(address.href, 1, database.log)
     try {
