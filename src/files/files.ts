@@ -8,11 +8,10 @@ import { badRequest, notFound } from '../errors.ts'
 import { pageOf, paging, readPage, toPage } from '../http/pages.ts'
 import { type Route, routesOf } from '../http/route.ts'
 import { cid, network, nothing, oneOrMore, optionalName, order, pathId, text } from '../http/shapes.ts'
-import { coalesce } from '../lib/coalesce.ts'
 import type { Network } from '../storage/port.ts'
 import { canonicalCid, parseCid } from './cid.ts'
 import { keyvaluesFilter, keyvaluesPatch, MAX_PAIRS, mergeFilters, TOO_MANY_PAIRS } from './keyvalues.ts'
-import { isInManyNames, type NameSample, readNameIndex, wordsToLookUp } from './name-index.ts'
+import { isInManyNames, type NameSample, watchNameIndex, wordsToLookUp } from './name-index.ts'
 import { removal } from './remove.ts'
 import type { FileServices } from './services.ts'
 import { type FileRecord, fileRecord } from './uploads/keep.ts'
@@ -77,9 +76,6 @@ const fileChanges = z
   .meta(oneOrMore('name', 'keyvalues', 'expires_at'))
 type FileChanges = z.output<typeof fileChanges>
 
-/** Interval of the check for the name index, which a worker may build at any time. */
-const INDEX_POLL_MS = 60_000
-
 const route = routesOf('Files')
 const PATH = '/v3/files/:network/:id'
 const MISSING = 'There is no such file'
@@ -89,7 +85,7 @@ const one = z.object({ data: fileRecord })
 /** Files on both networks. A pin request becomes a file once it is pinned. */
 export function fileRoutes(services: FileServices): Route[] {
   const { pool, prisma, searches } = services
-  const nameIndex = coalesce(INDEX_POLL_MS, () => readNameIndex(pool).catch(() => undefined))
+  const nameIndex = watchNameIndex(pool)
   return [
     route({
       method: 'get',

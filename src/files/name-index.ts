@@ -1,6 +1,10 @@
 /** The index over parts of names, and which words of a part are looked up in it. */
 import { missingIndexes } from '../db/late-indexes.ts'
-import type { Queryable } from '../db/pool.ts'
+import type { Pool, Queryable } from '../db/pool.ts'
+import { coalesce } from '../lib/coalesce.ts'
+
+/** Interval of the check for the index, which a worker may build at any time. */
+const POLL_MS = 60_000
 
 /**
  * File names from PostgreSQL's statistics, in lower case: the most common names, and about a hundred others, evenly
@@ -17,6 +21,10 @@ export async function readNameIndex(db: Queryable): Promise<NameSample | undefin
   )
   return rows.map(({ name }) => name.toLowerCase())
 }
+
+/** Like {@link readNameIndex}, once a minute; undefined too if it cannot be read. */
+export const watchNameIndex = (pool: Pool): (() => Promise<NameSample | undefined>) =>
+  coalesce(POLL_MS, () => readNameIndex(pool).catch(() => undefined))
 
 /** A word is common if at least this share of names contains it. */
 const COMMON = 1 / 4

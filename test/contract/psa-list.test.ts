@@ -81,6 +81,37 @@ describe('the list of pins', () => {
         found,
       )
     })
+  it('the list of pins finds a name in every status, and counts all of them', async () => {
+    const { api: searcher, id } = await workspace()
+    const statuses = [
+      'prechecking',
+      'backfilled',
+      'searching',
+      'retrieving',
+      'pinned',
+      'expired',
+      'over_max_size',
+    ]
+    await sql(
+      `INSERT INTO file (id, workspace_id, network, status, cid, cid_v1, name, keyvalues, host_nodes, size)
+       SELECT gen_random_uuid(), $1, 'public', status, $2, $2, 'Found ' || status, '{}', '{}', 5 FROM unnest($3::text[]) status`,
+      [id, `${v1}`, statuses],
+    )
+    const part = { name: 'Found', match: 'partial' }
+    assert.equal((await list({ ...part, status: ALL }, searcher)).count, statuses.length)
+    assert.equal((await list({ ...part, status: ALL, limit: '1' }, searcher)).count, statuses.length)
+    assert.equal((await list({ ...part, status: 'queued,pinning' }, searcher)).count, 4)
+    assert.equal((await list({ ...part, status: 'failed' }, searcher)).count, 2)
+    for (const status of statuses) {
+      const found = async (name: string, match: string) =>
+        (await list({ name, match, status: ALL }, searcher)).results.map(
+          ({ pin }: { pin: { name: string } }) => pin.name,
+        )
+      assert.deepEqual(await found(`Found ${status}`, 'exact'), [`Found ${status}`])
+      assert.deepEqual(await found(`found ${status}`, 'exact'), [])
+      assert.deepEqual(await found(`found ${status}`, 'iexact'), [`Found ${status}`])
+    }
+  })
   it('the list of pins finds CIDs in any spelling', async () => {
     const cids = [v1.toV0(), v1.toString(base58btc), inlineCid('psa list 2'), inlineCid('nothing')]
     assert.deepEqual(ids(await list({ status: ALL, cid: cids.join(',') })), [pending, made[3]])

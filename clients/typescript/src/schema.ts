@@ -6095,7 +6095,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": {
-                        /** @description How many pins match in total, on this page and the following ones. */
+                        /** @description How many pins match in total, on this page and the following ones; 100000 if there are more. */
                         count: number;
                         results: {
                             /** @description The id of the file. */

@@ -1,8 +1,10 @@
 /** Lists pins for the Pinning Service API, by time of creation and page by page, and shows each in its format. */
 
+import { RESTS } from '../../db/late-indexes.ts'
 import { type Queryable, queryOne } from '../../db/pool.ts'
 import { PIN_COLUMNS, type PinRow, RETRIEVAL } from '../../db/statements/pins.ts'
 import { escapeLike } from '../../db/statements/statement.ts'
+import { isInManyNames, type NameSample, wordsToLookUp } from '../name-index.ts'
 import { type PinStatus, STATUSES, type Status } from './psa-schema.ts'
 
 export interface PinsFilter {
@@ -16,7 +18,12 @@ export interface PinsFilter {
   from?: number | undefined
   /** Pairs that must all match, as JSON. */
   meta?: string | undefined
+  /** A sample of names, if the index on parts of names exists. */
+  sample?: NameSample | undefined
 }
+
+/** The most pins of a list that each of its pages counts. Searches are counted whole, because their time is limited. */
+const COUNT_LIMIT = 100_000
 
 /**
  * When a pin was created, as Unix time in milliseconds: the first 48 bits of its id, a UUIDv7. So the order by id,
@@ -33,9 +40,10 @@ function firstId(ms: number): string {
 }
 
 /**
- * A page of pins, newest first, and how many match in total. The next page contains pins created before the last pin of
- * this page, so pins of the same millisecond stay together. If they do not all fit on the page, they move to the next
- * one. More of them than `limit` form a page of their own, longer than requested. Nothing is lost or repeated.
+ * A page of pins, newest first, and how many match in total: {@link COUNT_LIMIT} stands for that many or more. The next
+ * page contains pins created before the last pin of this page, so pins of the same millisecond stay together. If they
+ * do not all fit on the page, they move to the next one. More of them than `limit` form a page of their own, longer
+ * than requested. Nothing is lost or repeated.
  */
 export async function listPins(
   db: Queryable,
@@ -56,19 +64,19 @@ export async function listPins(
   }
 }
 
-/** Each half of the files has its own index for lists, and the page is merged from the first rows of both. */
+/** Each part of the files has its own index for lists, and the page is merged from the first rows of all. */
 async function selectPins(
   db: Queryable,
   workspaceId: string,
   filter: PinsFilter,
   limit: number | null = null,
 ): Promise<PinRow[]> {
-  const { halves, values } = conditions(workspaceId, filter)
+  const { parts, values } = conditions(workspaceId, filter)
   const n = `$${values.push(limit)}`
-  // Pins with a name are all collected, as for their count: OFFSET 0 keeps the planner from following the list for a
-  // long way.
-  const fence = filter.name === undefined ? '' : 'OFFSET 0'
-  const pages = halves.map(
+  // Pins with a rare name are all collected, as for their count: OFFSET 0 keeps the planner from following the list for
+  // a long way.
+  const fence = filter.name === undefined || isCommon(filter) ? '' : 'OFFSET 0'
+  const pages = parts.map(
     (where) => `(SELECT id FROM (SELECT id, removed_at FROM file WHERE ${where} ${fence}) found
       ORDER BY removed_at DESC, id DESC LIMIT ${n})`,
   )
@@ -81,40 +89,65 @@ async function selectPins(
 }
 
 async function countPins(db: Queryable, workspaceId: string, filter: PinsFilter): Promise<number> {
-  const { halves, values } = conditions(workspaceId, filter)
-  const counts = halves.map((where) => `(SELECT count(*) FROM file WHERE ${where})`)
-  const row = await queryOne<{ count: number }>(db, `SELECT (${counts.join(' + ')})::int AS count`, values)
+  const { parts, values } = conditions(workspaceId, filter)
+  const isSearch = filter.name !== undefined || filter.meta !== undefined
+  const most = isSearch ? '' : `LIMIT ${COUNT_LIMIT}`
+  const counts = parts.map(
+    (where) => `(SELECT count(*) FROM (SELECT FROM file WHERE ${where} ${most}) counted)`,
+  )
+  const row = await queryOne<{ count: number }>(
+    db,
+    `SELECT least(${counts.join(' + ')}${isSearch ? '' : `, ${COUNT_LIMIT}`})::int AS count`,
+    values,
+  )
   return row.count
 }
 
-/** The filter as conditions: one set for pinned files, one for all others, as far as requested. */
-function conditions(
-  workspaceId: string,
-  { cids, name, match, statuses, before, from, meta }: PinsFilter,
-): { halves: string[]; values: unknown[] } {
+const isCommon = ({ name = '', match, sample }: PinsFilter): boolean =>
+  match.endsWith('partial') && sample !== undefined && isInManyNames(name, sample)
+
+/**
+ * The filter as conditions: one set for pinned files, one for all others, as far as requested. If it has a name, the
+ * others are several: of those that workers retrieve there are few at a time, and only the rest has indexes of names.
+ */
+function conditions(workspaceId: string, filter: PinsFilter): { parts: string[]; values: unknown[] } {
+  const { cids, name, statuses, before, from, meta } = filter
   const values: unknown[] = [workspaceId]
   const where = [`workspace_id = $1`, `network = 'public'`, `removed_at IS NULL`]
-  const add = (condition: (placeholder: string) => string, value: unknown) => {
-    values.push(value)
-    where.push(condition(`$${values.length}`))
-  }
-  if (cids) add((p) => `cid_v1 = ANY (${p}::text[])`, cids)
-  if (name !== undefined) {
-    const part = match.endsWith('partial') ? '%' : ''
-    const like = match.startsWith('i') ? 'ILIKE' : 'LIKE'
-    add((p) => `name ${like} ${p}`, `${part}${escapeLike(name)}${part}`)
-  }
-  if (before !== undefined) add((p) => `id < ${p}`, firstId(before))
-  if (from !== undefined) add((p) => `id >= ${p}`, firstId(from))
-  if (meta !== undefined) add((p) => `keyvalues @> ${p}`, meta)
-  const halves = []
-  if (statuses.includes('pinned')) halves.push([...where, `status = 'pinned'`])
+  const put = (value: unknown) => `$${values.push(value)}`
+  if (cids) where.push(`cid_v1 = ANY (${put(cids)}::text[])`)
+  if (name !== undefined) where.push(...nameConditions(name, filter, put))
+  if (before !== undefined) where.push(`id < ${put(firstId(before))}`)
+  if (from !== undefined) where.push(`id >= ${put(firstId(from))}`)
+  if (meta !== undefined) where.push(`keyvalues @> ${put(meta)}`)
+  const parts = statuses.includes('pinned') ? [[...where, `status = 'pinned'`]] : []
   const others = statuses.filter((status) => status !== 'pinned').flatMap((status) => [...STATUSES[status]])
   if (others.length > 0) {
-    values.push(others)
-    halves.push([...where, `status <> 'pinned'`, `status = ANY ($${values.length}::text[])`])
+    const isAsked = `status = ANY (${put(others)}::text[])`
+    const kinds =
+      name === undefined
+        ? [`status <> 'pinned'`]
+        : [`status = 'prechecking'`, `status IN ('searching', 'retrieving')`, RESTS]
+    parts.push(...kinds.map((kind) => [...where, kind, isAsked]))
   }
-  return { halves: halves.map((half) => half.join(' AND ')), values }
+  return { parts: parts.map((part) => part.join(' AND ')), values }
+}
+
+/** A whole name is looked up by its lower case, a part by those of its words that few names have. */
+function nameConditions(
+  name: string,
+  { match, sample }: PinsFilter,
+  put: (value: unknown) => string,
+): string[] {
+  const like = match.startsWith('i') ? 'ILIKE' : 'LIKE'
+  // No index covers this expression.
+  const unindexed = `name || ''`
+  if (!match.endsWith('partial'))
+    return [`lower(name) = lower(${put(name)})`, `${unindexed} ${like} ${put(escapeLike(name))}`]
+  const has = (text: string) => put(`%${escapeLike(text)}%`)
+  const words = sample && !isInManyNames(name, sample) ? wordsToLookUp(name, sample) : []
+  const column = words.length > 0 ? unindexed : 'name'
+  return [...words.map((word) => `name ILIKE ${has(word)}`), `${column} ${like} ${has(name)}`]
 }
 
 const NAMES = new Map<string, Status>(

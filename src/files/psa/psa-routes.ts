@@ -7,6 +7,7 @@ import type { Principal } from '../../http/principal.ts'
 import { type Route, routesOf } from '../../http/route.ts'
 import { coalesce } from '../../lib/coalesce.ts'
 import { canonicalCid, parseCid, parseContentCid } from '../cid.ts'
+import { watchNameIndex } from '../name-index.ts'
 import { insertPin, type NewPin } from '../pins/pin-inserts.ts'
 import { removeFile } from '../remove.ts'
 import type { FileServices } from '../services.ts'
@@ -26,6 +27,8 @@ export function psaRoutes(services: FileServices): Route[] {
     const { ipfs } = await workers.read()
     return pickDelegates(ipfs?.addresses ?? [])
   })
+
+  const nameIndex = watchNameIndex(pool)
 
   const newPin = ({ plan }: Principal, body: z.output<typeof pin>): NewPin => {
     // The specification's response if the plan does not include this.
@@ -65,7 +68,9 @@ export function psaRoutes(services: FileServices): Route[] {
         const statuses: Status[] =
           status ?? (query.name === undefined ? ['pinned'] : ['queued', 'pinning', 'pinned'])
         const cids = cid?.map((each) => canonicalCid(parseCid(each)))
-        const asked = { ...filter, cids, statuses, from: after }
+        const isPart = query.name !== undefined && query.match.endsWith('partial')
+        const sample = isPart ? await nameIndex() : undefined
+        const asked = { ...filter, cids, statuses, from: after, sample }
         const list = (db: Queryable) => listPins(db, principal.workspaceId, asked, limit)
         const isSearch = query.name !== undefined || query.meta !== undefined
         const [{ count, results }, delegates] = await Promise.all([

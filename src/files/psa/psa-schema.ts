@@ -60,7 +60,9 @@ export const pinStatus = z.object({
 export type PinStatus = z.output<typeof pinStatus>
 
 export const pinResults = z.object({
-  count: like(1).describe('How many pins match in total, on this page and the following ones.'),
+  count: like(1).describe(
+    'How many pins match in total, on this page and the following ones; 100000 if there are more.',
+  ),
   results: z.array(pinStatus),
 })
 
