@@ -13,7 +13,8 @@ import { order, pathId } from '../http/shapes.ts'
 import { AGENT_ID } from '../lib/agent-id.ts'
 import { cancel } from './cancel.ts'
 import { catalog, isFinished, OPERATION_KINDS, OPERATION_STATES, readableKinds, scopeOf } from './catalog.ts'
-import { findOperation, listOperations, type Versioned, view } from './operation-store.ts'
+import { listOperations, watchKindIndexes } from './operation-list.ts'
+import { findOperation, type Versioned, view } from './operation-store.ts'
 import type { Operations } from './operations.ts'
 
 const operationView = z.object({
@@ -51,6 +52,7 @@ const params = z.object({ id: pathId })
 const MAX_WAIT_S = 300
 
 export function operationRoutes({ pool, operations, withdraw }: OperationRouteServices): Route[] {
+  const hasKindIndexes = watchKindIndexes(pool)
   /**
    * @throws ApiError 404, also for an agent's own token if the operation is about another agent; 403 without the scope
    *   for its subject.
@@ -87,8 +89,9 @@ export function operationRoutes({ pool, operations, withdraw }: OperationRouteSe
       success: { description: 'A page of operations.', body: pageOf('operations', operationView) },
       async handle({ principal, query }) {
         const readable = readableKinds(principal.scopes)
+        const isIndexed = await hasKindIndexes()
         const page = await readPage(query, (cursor) =>
-          listOperations(pool, principal.workspaceId, { ...query, readable, ...cursor }),
+          listOperations(pool, principal.workspaceId, { ...query, readable, ...cursor }, isIndexed),
         )
         return { body: toPage('operations', page) }
       },
