@@ -8,11 +8,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { tryLock } from '../db/advisory-locks.ts'
-import { type Pool, transaction } from '../db/pool.ts'
+import { type Pool, type Queryable, transaction } from '../db/pool.ts'
 import {
   dispatchOperations,
+  NO_WORKSPACE,
   noteLookups,
   readUnclaimed,
+  readWaiting,
   releaseExpired,
   surveyQueues,
 } from '../db/statements/dispatch.ts'
@@ -37,6 +39,10 @@ const UNCLAIMED_MS = 3000
 const LOOKUPS = 100
 const HELD_BACK_MS = 1000
 const AHEAD = 4
+/** Workspaces whose operations one statement considers. */
+const TURNS = 1000
+/** After this long without a due operation, the next pass goes on with the next workspaces. */
+const LOOK_MS = 50
 
 export interface DispatcherOptions {
   pool: Pool
@@ -59,6 +65,8 @@ export class Dispatcher {
     () => this.#run(),
     () => Math.min(Math.max(POLL_MS, REST_FACTOR * this.#passMs), MAX_POLL_MS),
   )
+  /** The workspace of each queue that had its turn last. */
+  readonly #last = new Map<QueueName, string>()
   #failing = false
   #shownHeldBack = 0
   #lastPass = performance.now()
@@ -139,18 +147,42 @@ export class Dispatcher {
     )
   }
 
+  /** Looks through the workspaces, from the one whose turn is next, until one has operations that are due. */
   async #dispatch(name: QueueName, queue: JobQueue): Promise<void> {
-    const { pool, ahead = AHEAD, activeLimits } = this.#options
+    const { pool } = this.#options
+    const until = performance.now() + LOOK_MS
+    let first: string | undefined
+    for (;;) {
+      const taken = await transaction(pool, (client) => this.#takeTurns(client, name))
+      if (taken?.picked.length) {
+        crashPoint('after-dispatch')
+        await queue.add(prioritize(taken.picked))
+        this.wake()
+        return
+      }
+      const { workspaces = [] } = taken ?? {}
+      const wereAll = workspaces.length < TURNS || (first !== undefined && workspaces.includes(first))
+      if (wereAll || performance.now() > until) return
+      first ??= workspaces[0]
+    }
+  }
+
+  /** @returns undefined while another process dispatches. */
+  async #takeTurns(
+    client: Queryable,
+    name: QueueName,
+  ): Promise<{ workspaces: string[]; picked: Picked[] } | undefined> {
+    const { ahead = AHEAD, activeLimits } = this.#options
+    // One dispatcher at a time counts the dispatched operations and adds to them.
+    if (!(await tryLock(client, 'dispatch', name))) return undefined
+    const { rows } = await readWaiting.run(client, name, this.#last.get(name) ?? NO_WORKSPACE, TURNS)
+    const workspaces = rows.map(({ id }) => id)
     const limit = activeLimits[name] ?? null
-    const picked = await transaction(pool, async (client) => {
-      // One dispatcher at a time counts the dispatched operations and adds to them.
-      if (!(await tryLock(client, 'dispatch', name))) return undefined
-      return (await dispatchOperations.run(client, name, ahead, limit)).rows
-    })
-    if (!picked?.length) return
-    crashPoint('after-dispatch')
-    await queue.add(prioritize(picked))
-    this.wake()
+    const { rows: picked } = await dispatchOperations.run(client, name, ahead, limit, workspaces)
+    const served = new Set(picked.map(({ workspaceId }) => workspaceId))
+    const last = workspaces.findLast((id) => served.has(id)) ?? workspaces.at(-1)
+    if (last !== undefined) this.#last.set(name, last)
+    return { workspaces, picked }
   }
 
   async #showHeldBack(name: QueueName): Promise<void> {

@@ -4,6 +4,9 @@
  */
 import { statement } from './statement.ts'
 
+/** The least of all ids. */
+export const NO_WORKSPACE = '00000000-0000-0000-0000-000000000000'
+
 /** The workspace of each operation of a queue that is running or dispatched. */
 const underWay = (queue: string) =>
   `SELECT workspace_id FROM operation WHERE queue = ${queue} AND state = 'running'
@@ -79,15 +82,35 @@ export const noteLookups = statement({
 })
 
 /**
+ * At most `$3` workspaces with operations of the queue `$1` that wait to be dispatched, each once, in the order of
+ * turns: from the one after `$2` to the last, and on from the first. It skips through the index, so the cost does not
+ * depend on the backlogs.
+ */
+export const readWaiting = statement({
+  name: 'operation-waiting',
+  parameters: ['text', 'uuid', 'int4'],
+  columns: { id: 'uuid' },
+  text: `WITH RECURSIVE turn AS (
+      SELECT $2::uuid AS id, false AS is_over, 0 AS place
+      UNION ALL
+      SELECT next.id, is_over OR next.id <= turn.id, place + 1
+      FROM turn, LATERAL (
+        SELECT coalesce(${workspaceAfter('turn.id')}, CASE WHEN NOT is_over THEN ${workspaceAfter(`'${NO_WORKSPACE}'`)} END) AS id
+        OFFSET 0) next -- read once, not once for each of its uses
+      WHERE place < $3 AND next.id IS NOT NULL AND (next.id <= $2 OR NOT is_over AND next.id > turn.id)
+    ) SELECT id FROM turn WHERE place > 0 ORDER BY place`,
+})
+
+/**
  * Dispatches operations of one queue ($1: queue; $2: how many beyond the free slots; $3: limit of started operations
- * per workspace, or NULL). It finds workspaces with ready operations by skipping through the index, and each workspace
- * contributes at most as many rows as there is room, so the cost does not depend on the backlog. That requires "IS
- * FALSE", which an index on the expression serves (the planner turns "= false" into "attempts <= 0"), and the ids as an
- * array, which no plan can join with the whole backlog.
+ * per workspace, or NULL; $4: workspaces in the order of their turns). Each workspace contributes at most as many rows
+ * as there is room, so the cost does not depend on the backlog. That requires "IS FALSE", which an index on the
+ * expression serves (the planner turns "= false" into "attempts <= 0"), and the ids as an array, which no plan can join
+ * with the whole backlog.
  */
 export const dispatchOperations = statement({
   name: 'operation-dispatch',
-  parameters: ['text', 'int4', 'int4?'],
+  parameters: ['text', 'int4', 'int4?', 'uuid[]'],
   columns: {
     id: 'uuid',
     jobId: 'text',
@@ -97,22 +120,14 @@ export const dispatchOperations = statement({
     /** Operations of the workspace that were already dispatched or running. */
     underWay: 'int4',
   },
-  text: `WITH RECURSIVE under_way AS (${underWay('$1')}), room AS (
+  text: `WITH under_way AS (${underWay('$1')}), room AS (
       SELECT ${room('$1', '$2', 'under_way')} AS free
-    ), busy AS (
-      (SELECT workspace_id FROM operation
-       WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL ORDER BY workspace_id LIMIT 1)
-      UNION ALL
-      SELECT (SELECT workspace_id FROM operation
-              WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL AND workspace_id > busy.workspace_id
-              ORDER BY workspace_id LIMIT 1)
-      FROM busy WHERE busy.workspace_id IS NOT NULL
     ), share AS (
-      SELECT ceil(free / greatest(1, (SELECT count(workspace_id) FROM busy))::float8)::int AS free FROM room
+      SELECT ceil(free / greatest(1, cardinality($4::uuid[]))::float8)::int AS free FROM room
     ), ready AS (
-      SELECT candidate.id, candidate.retry,
+      SELECT candidate.id, candidate.retry, busy.place,
              row_number() OVER (PARTITION BY busy.workspace_id ORDER BY candidate.retry, candidate.due, candidate.id) AS turn
-      FROM busy, share, LATERAL (
+      FROM unnest($4::uuid[]) WITH ORDINALITY AS busy (workspace_id, place), share, LATERAL (
         (SELECT id, false AS retry, next_attempt_at AS due FROM operation o
          WHERE queue = $1 AND workspace_id = busy.workspace_id AND state = 'queued' AND dispatched_at IS NULL
            AND (attempts > 0) IS FALSE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
@@ -127,15 +142,19 @@ export const dispatchOperations = statement({
            AND (attempts > 0) IS TRUE AND next_attempt_at <= now() AND ${notBehindAnOlderOne('o')}
          ORDER BY next_attempt_at, id LIMIT share.free)
       ) candidate
-      WHERE busy.workspace_id IS NOT NULL
     )
     UPDATE operation SET dispatched_at = now(), dispatches = dispatches + 1
-    WHERE id = ANY (ARRAY(SELECT id FROM ready ORDER BY retry, turn LIMIT (SELECT free FROM room)))
+    WHERE id = ANY (ARRAY(SELECT id FROM ready ORDER BY retry, turn, place LIMIT (SELECT free FROM room)))
       AND state = 'queued' AND dispatched_at IS NULL
     RETURNING id, id || '-' || dispatches AS "jobId", workspace_id AS "workspaceId",
       attempts > 0 AND next_attempt_at > to_timestamp(0) AS retry,
       (SELECT count(*)::int FROM under_way WHERE under_way.workspace_id = operation.workspace_id) AS "underWay"`,
 })
+
+function workspaceAfter(id: string): string {
+  return `(SELECT workspace_id FROM operation
+    WHERE queue = $1 AND state = 'queued' AND dispatched_at IS NULL AND workspace_id > ${id} ORDER BY workspace_id LIMIT 1)`
+}
 
 function notBehindAnOlderOne(row: string): string {
   return `(${row}.concurrency_key IS NULL OR NOT EXISTS (

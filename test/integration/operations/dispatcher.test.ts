@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
+import { NO_WORKSPACE, readWaiting } from '../../../src/db/statements/dispatch.ts'
 import type { QueueName } from '../../../src/operations/catalog.ts'
 import { Dispatcher } from '../../../src/operations/dispatcher.ts'
 import type { DispatchedJob } from '../../../src/operations/queue.ts'
@@ -52,6 +53,43 @@ describe('dispatcher', () => {
     const ids = await dispatch({ ahead: 4 }, (handed) => handed.length >= 4)
     assert.equal(ids.length, 4)
     assert.ok(ids.includes(last))
+  })
+
+  it('the dispatcher gives each workspace its turn if more have operations than there are free slots', async () => {
+    const workspaces = new Map<string, string>()
+    for (let i = 0; i < 3; i++) {
+      const workspace = await database.createWorkspace()
+      for (let j = 0; j < 3; j++) workspaces.set(await insertOperation(database.pool, workspace), workspace)
+    }
+    // Each operation ends at once, which frees the only slot.
+    const ids = await dispatch({ ahead: 1 }, async (handed) => {
+      const end = `UPDATE operation SET state = 'succeeded', dispatched_at = NULL, finished_at = now() WHERE id = ANY ($1)`
+      await database.pool.query(end, [handed])
+      return handed.length >= 3
+    })
+    assert.equal(new Set(ids.slice(0, 3).map((id) => workspaces.get(id))).size, 3)
+  })
+
+  it('the workspaces whose operations wait are read in turn, from any of them', async () => {
+    const { pool } = database
+    const ids = [1, 2, 3, 4].map((i) => `00000000-0000-7000-8000-00000000000${i}`)
+    const [first = '', second = '', third = '', fourth = ''] = ids
+    for (const id of ids) {
+      await pool.query(`INSERT INTO workspace (id, name, plan) VALUES ($1, $2, 'unlimited')`, [
+        id,
+        `turns ${id}`,
+      ])
+      if (id !== second) for (let i = 0; i < 3; i++) await insertOperation(pool, id)
+    }
+    const read = async (after: string, most: number) =>
+      (await readWaiting.run(pool, 'pins', after, most)).rows.map(({ id }) => id)
+    assert.deepEqual(await read(NO_WORKSPACE, 9), [first, third, fourth])
+    assert.deepEqual(await read(second, 9), [third, fourth, first])
+    assert.deepEqual(await read(third, 9), [fourth, first, third])
+    assert.deepEqual(await read(fourth, 9), [first, third, fourth])
+    assert.deepEqual(await read(third, 2), [fourth, first])
+    await pool.query('TRUNCATE operation')
+    assert.deepEqual(await read(third, 9), [])
   })
 
   it('the dispatcher dispatches new operations before failed ones', async () => {
