@@ -5,7 +5,11 @@ import type { AgentStatus } from '../../agentd/protocol.ts'
 import { AgentdError } from '../../src/agents/agentd-client.ts'
 import { readStatus } from '../../src/agents/agentd-status.ts'
 import { inTransaction } from '../../src/db/prisma.ts'
-import { keepAgentUsage, type readKnownAgents, readRestarts } from '../../src/db/statements/worker-agents.ts'
+import {
+  keepAgentUsage,
+  type readComparedAgents,
+  readRestarts,
+} from '../../src/db/statements/worker-agents.ts'
 import type { Logger } from '../../src/log.ts'
 import { enqueue } from '../../src/operations/enqueue.ts'
 import { type Reason, recordRepairs } from '../../src/operations/repairs.ts'
@@ -14,7 +18,7 @@ import { describeEnd, isSilent } from '../agents/failure.ts'
 import type { AgentWorkerServices } from '../services.ts'
 import type { TaskRuns } from './task-runs.ts'
 
-type KnownAgent = Awaited<ReturnType<typeof readKnownAgents.run>>['rows'][number]
+type KnownAgent = Awaited<ReturnType<typeof readComparedAgents.run>>['rows'][number]
 
 const STATUS_MS = 3000
 /** After this long without a response, agentd of a running sandbox counts as hung; a busy machine may be slow. */

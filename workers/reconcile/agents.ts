@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { withAdvisoryLock } from '../../src/db/advisory-locks.ts'
-import { keepVersions, readKnownAgents } from '../../src/db/statements/worker-agents.ts'
+import { keepVersions, readComparedAgents, readUnknownAgents } from '../../src/db/statements/worker-agents.ts'
 import { forEachConcurrently } from '../../src/lib/each-of.ts'
 import { type Loop, startLoop } from '../../src/lib/loop.ts'
 import { within } from '../../src/lib/signals.ts'
@@ -36,7 +36,7 @@ export function createAgentReconciler(
   log: Logger,
   options: { silentMs?: number; taskRuns?: TaskRuns } = {},
 ): AgentReconciler {
-  const { pool, prisma, runtime } = services
+  const { pool, runtime } = services
   const { silentMs, taskRuns = new TaskRuns(services, log) } = options
   const check = new AgentCheck(services, log, taskRuns, silentMs)
   const warnedOf = new Set<string>()
@@ -45,33 +45,25 @@ export function createAgentReconciler(
     // Lists sandboxes before reading rows, so that every listed sandbox has its row by then.
     const { sandboxes, volumes } = await runtime.list({ signal })
     const running = sandboxes.filter(({ state }) => state === 'running').map(({ agentId }) => agentId)
-    const { rows: agents } = await readKnownAgents.run(pool, running)
+    const { rows: agents } = await readComparedAgents.run(pool, running)
     const byId = new Map(sandboxes.map((sandbox) => [sandbox.agentId, sandbox]))
+    const { rows: unknown } = await readUnknownAgents.run(pool, [...new Set([...byId.keys(), ...volumes])])
     await forEachConcurrently(agents, CONCURRENCY, async (agent) => {
       if (!signal.aborted) await check.run(agent, byId.get(agent.agentId), signal)
     })
     await check.keepUsage()
     taskRuns.keepOnly(new Set(agents.map(({ id }) => id)))
-    const known = new Set(agents.map(({ agentId }) => agentId))
-    const unknown = [...byId.keys(), ...volumes].filter((agentId) => !known.has(agentId))
     await removeOrphans(unknown, byId, signal)
     await refreshVersions(services, signal)
   }
 
   /** Removes sandboxes that outlived their agents; a volume only if the row says that the agent was deleted. */
   async function removeOrphans(
-    agentIds: string[],
+    unknown: { agentId: string; purged: boolean }[],
     sandboxes: Map<string, Sandbox>,
     signal: AbortSignal,
   ): Promise<void> {
-    if (agentIds.length === 0) return
-    const rows = await prisma.agent.findMany({
-      where: { agentId: { in: agentIds }, purgedAt: { not: null } },
-      select: { agentId: true },
-    })
-    const removed = new Set(rows.map(({ agentId }) => agentId))
-    for (const agentId of agentIds) {
-      const wasDeleted = removed.has(agentId)
+    for (const { agentId, purged: wasDeleted } of unknown) {
       if (!wasDeleted && !warnedOf.has(agentId)) {
         log.warn(
           { agentId },

@@ -9,15 +9,17 @@ import { narrow, statement } from './statement.ts'
 const BUSY = `coalesce((
     SELECT true FROM operation WHERE concurrency_key = 'agent:' || a.id AND state IN ('queued', 'running') LIMIT 1), false)`
 
-/** The agent may have been lost in an outage: only a few agents have an operation that ended this way. */
-const MAYBE_LOST = `a.agent_id IN (
-  SELECT agent_id FROM operation WHERE error_code = 'outage' AND agent_id IS NOT NULL)`
+/**
+ * Agents that may have been lost in an outage: only a few have an operation that ended this way. An array, which no
+ * plan joins with all agents.
+ */
+const MAYBE_LOST = `ARRAY(SELECT agent_id FROM operation WHERE error_code = 'outage' AND agent_id IS NOT NULL)`
 
 /**
- * Agents that are not purged, including deleted ones. Most are stopped intentionally: no operations are searched for
- * those, unless they are in `$1`, the agents with a running sandbox.
+ * Agents that a reconciler compares: all that should run, that are being deleted or may be lost, and the agents `$1`,
+ * which have a running sandbox. Most others are stopped intentionally, and nothing is read of them.
  */
-export const readKnownAgents = statement({
+export const readComparedAgents = statement({
   name: 'worker-agents',
   parameters: ['text[]'],
   columns: {
@@ -39,14 +41,26 @@ export const readKnownAgents = statement({
     lostByOutage: 'bool',
   },
   text: `SELECT a.id, a.agent_id AS "agentId", a.workspace_id AS "workspaceId", a.status, a.address, a.epoch,
-      a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted,
-      CASE WHEN a.status <> 'not_running' OR a.deleted_at IS NOT NULL OR a.agent_id = ANY($1) OR ${MAYBE_LOST}
-        THEN ${BUSY} ELSE false END AS busy,
-      a.status = 'not_running' AND ${MAYBE_LOST} AND 'outage' = (
+      a.status_reason AS "statusReason", a.scripts, a.deleted_at IS NOT NULL AS deleted, ${BUSY} AS busy,
+      a.status = 'not_running' AND 'outage' = (
         SELECT error_code FROM operation o WHERE o.agent_id = a.agent_id AND o.finished_at IS NOT NULL
           AND o.kind IN ('agent.provision', 'agent.restart')
         ORDER BY id DESC LIMIT 1) IS TRUE AS "lostByOutage"
-    FROM agent a WHERE a.purged_at IS NULL`,
+    FROM agent a WHERE a.purged_at IS NULL AND a.id = ANY (ARRAY(
+      SELECT id FROM agent WHERE status IN ('starting', 'running') AND deleted_at IS NULL
+      UNION SELECT id FROM agent WHERE deleted_at IS NOT NULL AND purged_at IS NULL
+      UNION SELECT id FROM agent WHERE agent_id = ANY ($1)
+      UNION SELECT id FROM agent WHERE agent_id = ANY (${MAYBE_LOST})))`,
+})
+
+/** Those of the agents `$1` that have no row, or whose deletion is complete. */
+export const readUnknownAgents = statement({
+  name: 'worker-unknown-agents',
+  parameters: ['text[]'],
+  columns: { agentId: 'text', purged: 'bool' },
+  text: `SELECT listed.id AS "agentId", a.id IS NOT NULL AS purged
+    FROM unnest($1::text[]) AS listed (id) LEFT JOIN agent a ON a.agent_id = listed.id
+    WHERE a.id IS NULL OR a.purged_at IS NOT NULL`,
 })
 
 /** Stores the agents' current usage: `$1` is JSON, a list of `{id, usedBytes, limitBytes}`. */
@@ -80,12 +94,21 @@ export const readRestarts = statement({
         WHERE agent_id = $1 AND kind = 'agent.restart' AND NOT coalesce(input ? 'reason', false)), '-infinity')`,
 })
 
-/** Versions of agents that have a sandbox, and of those that are moving to another version. */
+/**
+ * Versions of agents that have a sandbox, found by skipping through the index, and of those that are moving to another
+ * version.
+ */
 export const readVersionsInUse = statement({
   name: 'worker-versions',
   parameters: [],
   columns: { version: 'text' },
-  text: `SELECT engine_version AS version FROM agent WHERE purged_at IS NULL
+  text: `WITH RECURSIVE used AS (
+      (SELECT engine_version AS version FROM agent WHERE purged_at IS NULL ORDER BY engine_version LIMIT 1)
+      UNION ALL
+      SELECT (SELECT engine_version FROM agent WHERE purged_at IS NULL AND engine_version > used.version
+              ORDER BY engine_version LIMIT 1)
+      FROM used WHERE used.version IS NOT NULL
+    ) SELECT version FROM used WHERE version IS NOT NULL
     UNION SELECT input->>'version' FROM operation
       WHERE kind = 'agent.restart' AND state IN ('queued', 'running') AND input ? 'version'`,
 })
