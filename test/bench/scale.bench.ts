@@ -16,15 +16,22 @@ import { makeIndexes } from '../../src/db/late-indexes.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Pool, type Queryable, queryOne } from '../../src/db/pool.ts'
 import { createPrisma } from '../../src/db/prisma.ts'
-import { dispatchOperations, readUnclaimed, releaseExpired } from '../../src/db/statements/dispatch.ts'
+import {
+  dispatchOperations,
+  NO_WORKSPACE,
+  readUnclaimed,
+  readWaiting,
+  releaseExpired,
+} from '../../src/db/statements/dispatch.ts'
 import { claimDueDomains } from '../../src/db/statements/domains.ts'
 import { sumKeptContent, sumStoredContent } from '../../src/db/statements/files.ts'
 import { claimOperation, endOperation } from '../../src/db/statements/operations.ts'
 import { markBackfilled, readExpiredFiles } from '../../src/db/statements/pins.ts'
 import { removeSignedUploads, removeUploads } from '../../src/db/statements/uploads.ts'
 import {
-  readKnownAgents,
+  readComparedAgents,
   readRunningAgents,
+  readUnknownAgents,
   readVersionsInUse,
 } from '../../src/db/statements/worker-agents.ts'
 import { forgetOldCounts } from '../../src/files/analytics/request-counts.ts'
@@ -49,6 +56,8 @@ const WORKER = '01900000-00dd-7000-8000-000000000000'
 const REQUESTS = 20
 const PASSES = 5
 const LONG_MS = 1000
+/** Workspaces in one statement of the dispatcher. */
+const TURNS = 1000
 /** Slots of idle workers. */
 const FREE = 100
 /** The most pins that are compared, because the pass reads them all. */
@@ -82,18 +91,20 @@ const PAGES: Record<string, (files: number) => string> = {
   '* files, part of one name': (n) => `/v3/files/public?name=${n / 2 + 1}.pdf`,
   'files, part of many names': () => '/v3/files/public?name=podcast',
   'files, part of no name': () => '/v3/files/public?name=zebrafish',
-  '* files, two letters of no name': () => '/v3/files/public?name=qq',
+  'files, two letters of no name': () => '/v3/files/public?name=qq',
   'pin queue, first page': () => '/v3/files/public/pin_by_cid',
   'pin queue, one status': () => '/v3/files/public/pin_by_cid?status=backfilled',
   'pin queue, a status that no pin has': () => '/v3/files/public/pin_by_cid?status=over_max_size',
   'pin queue, one CID': (n) => `/v3/files/public/pin_by_cid?cid=${cidOf(n / 2 + 1)}`,
   'Pinning Service API, one CID': (n) => `/psa/pins?cid=${cidOf(n / 2 + 1)}`,
-  '* Pinning Service API, one name': (n) => `/psa/pins?name=${n / 2 + 1}.pdf&match=partial`,
+  'Pinning Service API, first page': () => '/psa/pins',
+  'Pinning Service API, one name': (n) => `/psa/pins?name=report scan ${n / 2 + 1}.pdf`,
+  '* Pinning Service API, part of one name': (n) => `/psa/pins?name=${n / 2 + 1}.pdf&match=partial`,
   'operations, first page': () => '/v0/operations',
   'operations, failed': () => '/v0/operations?state=failed',
   'operations, running': () => '/v0/operations?state=running',
-  '* operations, waiting': () => '/v0/operations?state=queued',
-  '* operations, a kind that is rare': () => '/v0/operations?kind=pin.remove',
+  'operations, waiting': () => '/v0/operations?state=queued',
+  'operations, a kind that is rare': () => '/v0/operations?kind=pin.remove',
   'operations, of one file': (n) => `/v0/operations?target=${fileId(n - 1)}`,
   'agents, first page': () => '/v0/agents',
   'usage of the workspace': () => '/v3/usage',
@@ -234,10 +245,22 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
     `SELECT id FROM operation WHERE queue = 'pins' AND state = 'queued' AND attempts = 0 AND next_attempt_at <= now()
      ORDER BY id LIMIT 1`,
   )
+  const agents = await pool.query<{ id: string }>('SELECT agent_id AS id FROM agent')
+  const volumes = agents.rows.map((agent) => agent.id)
   const passes: Record<string, () => Promise<unknown>> = {
     'dispatcher: leases that ran out': () => releaseExpired.run(pool),
     'dispatcher: jobs that were lost': () => readUnclaimed.run(pool, 'pins', 3000, 100),
-    '* dispatcher: what is due': () => undone(pool, (db) => dispatchOperations.run(db, 'pins', FREE, 250)),
+    'dispatcher: what is due': () =>
+      undone(pool, async (db) => {
+        const { rows } = await readWaiting.run(db, 'pins', NO_WORKSPACE, TURNS)
+        await dispatchOperations.run(
+          db,
+          'pins',
+          FREE,
+          250,
+          rows.map((row) => row.id),
+        )
+      }),
     'dispatcher: pins behind the limit': () => markBackfilled.run(pool, 250),
     'worker: claiming an operation, and its end': async () => {
       const { epoch = 0 } = (await claimOperation.first(pool, id, WORKER, 60_000)) ?? {}
@@ -248,15 +271,16 @@ async function measurePasses(url: string, files: number): Promise<Costs> {
       await sumKeptContent.run(pool)
       await sumStoredContent.run(pool)
     },
-    '* worker: retention': async () => {
+    'worker: retention': async () => {
       await forgetOldOperations(pool, 30, signal)
       await forgetOldCounts(pool, 30, signal)
     },
     ...endPasses(pool, { id: fileId(1), cid: cidOf(1) }, (work) => undone(pool, work)),
     'worker: domains that are due': () => claimDueDomains.run(pool, 20),
-    '* worker: agents against sandboxes': () => readKnownAgents.run(pool, []),
+    '* worker: agents against sandboxes': () => readComparedAgents.run(pool, []),
+    '* worker: sandboxes and volumes against agents': () => readUnknownAgents.run(pool, volumes),
     '* worker: agents that run': () => readRunningAgents.run(pool, 12),
-    '* worker: engines in use': () => readVersionsInUse.run(pool),
+    'worker: engines in use': () => readVersionsInUse.run(pool),
     'web: uploads that expire': async () => {
       await removeSignedUploads.run(pool, 500)
       await removeUploads.run(pool, 500)
