@@ -9,7 +9,7 @@ import { isNotOffered } from './database-errors.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
 import { withSession } from './session.ts'
 
-/** No worker retrieves the file: it waits behind others of its workspace, or its retrieval has ended in vain. */
+/** No worker retrieves the file: it waits behind others of its workspace, or its retrieval failed. */
 export const RESTS = `status NOT IN ('pinned', 'prechecking', 'searching', 'retrieving')`
 /**
  * Indexes on files: accepting a pin writes to none of them, because a file enters them when its status changes. Indexes
@@ -28,9 +28,9 @@ const INDEXES = {
   operation_kind: `operation (workspace_id, kind, state, id) WHERE kind <> 'pin.add'`,
   /** Unfinished operations of the kind that is not in `operation_kind`. */
   operation_waiting: `operation (workspace_id, id) WHERE kind = 'pin.add' AND state IN ('queued', 'running')`,
-  /** Operations whose Idempotency-Keys are to be forgotten. */
+  /** Operations with an Idempotency-Key, which expires after a day. */
   operation_keyed: `operation (created_at) WHERE idempotency_key IS NOT NULL`,
-  // Those that need pg_trgm are the last: without it, they are not built.
+  // Indexes that need pg_trgm are the last: if it is missing, the loop ends there.
   /** Files whose names contain a text. */
   file_name_part: `file USING gin (name gin_trgm_ops) WHERE status = 'pinned'`,
   /** Pin requests that wait behind others or failed, and whose names contain a text. */

@@ -41,7 +41,7 @@ const HELD_BACK_MS = 1000
 const AHEAD = 4
 /** Workspaces whose operations one statement considers. */
 const TURNS = 1000
-/** After this long without a due operation, the next pass goes on with the next workspaces. */
+/** After this long without a due operation, the next pass begins with the next workspaces. */
 const LOOK_MS = 50
 
 export interface DispatcherOptions {

@@ -53,7 +53,7 @@ export const readComparedAgents = statement({
       UNION SELECT id FROM agent WHERE agent_id = ANY (${MAYBE_LOST})))`,
 })
 
-/** Those of the agents `$1` that have no row, or whose deletion is complete. */
+/** The agents among `$1` that have no row, or whose deletion is complete. */
 export const readUnknownAgents = statement({
   name: 'worker-unknown-agents',
   parameters: ['text[]'],

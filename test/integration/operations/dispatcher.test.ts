@@ -55,7 +55,7 @@ describe('dispatcher', () => {
     assert.ok(ids.includes(last))
   })
 
-  it('the dispatcher gives each workspace its turn if more have operations than there are free slots', async () => {
+  it('the dispatcher gives each workspace its turn, however few slots are free', async () => {
     const workspaces = new Map<string, string>()
     for (let i = 0; i < 3; i++) {
       const workspace = await database.createWorkspace()
