@@ -4,6 +4,7 @@
  */
 import { AgentdError } from '../agentd-errors.ts'
 import { ByteReader } from '../byte-reader.ts'
+import type { Checkout } from './checkout.ts'
 import { PackWriter } from './pack-writer.ts'
 import type { Imported } from './protocol.ts'
 
@@ -13,29 +14,46 @@ const LINE_BYTES = 20_000
 const MESSAGE_BYTES = 1_048_576
 const FOLDER_MODE = '40000'
 
+interface Entry {
+  mode: string
+  /** Empty until it is known. */
+  id: string
+}
+
 interface Folder {
   /** Its name in the folder above. Names are one character per byte. */
   name: string
-  entries: Map<string, { mode: string; id: string }>
+  entries: Map<string, Entry>
 }
 
 /**
  * Writes the objects into packs below `folder`.
+ * @param checkout also writes the files.
  * @throws AgentdError bad_request for any other stream. Then nothing is left of it.
  */
-export async function writeImport(stream: AsyncIterable<Buffer>, folder: string): Promise<Imported> {
+export async function writeImport(
+  stream: AsyncIterable<Buffer>,
+  folder: string,
+  checkout?: Checkout,
+): Promise<Imported> {
   const packs = new PackWriter(folder)
   try {
-    const imported = await readCommit(new ByteReader(stream, (message) => unfit(`it ${message}`)), packs)
+    const input = new ByteReader(stream, (message) => unfit(`it ${message}`))
+    const imported = await readCommit(input, packs, checkout)
     await packs.finish()
     return imported
   } catch (error) {
     await packs.discard()
+    await checkout?.discard()
     throw error
   }
 }
 
-async function readCommit(input: ByteReader, packs: PackWriter): Promise<Imported> {
+async function readCommit(
+  input: ByteReader,
+  packs: PackWriter,
+  checkout: Checkout | undefined,
+): Promise<Imported> {
   const line = () => input.line(LINE_BYTES)
   if ((await line()) !== 'feature done' || (await line()) !== `commit ${IMPORT_REF}`)
     throw unfit(`it must begin with a commit on ${IMPORT_REF}`)
@@ -47,10 +65,15 @@ async function readCommit(input: ByteReader, packs: PackWriter): Promise<Importe
   if ((await line()) !== '') throw unfit('a text has no end')
   const files = new Tree(packs)
   for (let command = await line(); command !== 'done'; command = await line()) {
-    const [, mode, path] = /^M (100644|100755|120000) inline (.+)$/.exec(command) ?? []
-    if (!mode || !path) throw unfit(`it has the command ${JSON.stringify(command.slice(0, 100))}`)
+    const [, mode, quoted] = /^M (100644|100755|120000) inline (.+)$/.exec(command) ?? []
+    if (!mode || !quoted) throw unfit(`it has the command ${JSON.stringify(command.slice(0, 100))}`)
     const bytes = sizeIn(await line())
-    await files.put(unquote(path), mode, await packs.add('blob', bytes, input.take(bytes)))
+    const path = unquote(quoted)
+    await files.open(path, mode)
+    const content = input.take(bytes)
+    const id = await packs.add('blob', bytes, checkout ? checkout.write(path, mode, content) : content)
+    files.add(id)
+    checkout?.add(path, mode, id)
     if ((await line()) !== '') throw unfit('a file has no end')
   }
   await input.end()
@@ -64,23 +87,29 @@ async function readCommit(input: ByteReader, packs: PackWriter): Promise<Importe
 class Tree {
   readonly #packs: PackWriter
   readonly #open: Folder[] = [{ name: '', entries: new Map() }]
+  #file: Entry = { mode: '', id: '' }
 
   constructor(packs: PackWriter) {
     this.#packs = packs
   }
 
-  async put(path: string, mode: string, id: string): Promise<void> {
+  /** Reserves the place of a file. */
+  async open(path: string, mode: string): Promise<void> {
     const folders = path.split('/')
     const name = folders.pop() as string
     let depth = 0
     while (depth < folders.length && this.#open[depth + 1]?.name === folders[depth]) depth++
     while (this.#open.length > depth + 1) await this.#close()
     for (const folder of folders.slice(depth)) {
-      // Its place stays free until it is written.
-      this.#add(folder, { mode: FOLDER_MODE, id: '' })
+      this.#reserve(folder, FOLDER_MODE)
       this.#open.push({ name: folder, entries: new Map() })
     }
-    this.#add(name, { mode, id })
+    this.#file = this.#reserve(name, mode)
+  }
+
+  /** Names the blob of the file that was opened last. */
+  add(id: string): void {
+    this.#file.id = id
   }
 
   /** @returns the id of the whole tree. */
@@ -89,11 +118,14 @@ class Tree {
     return this.#write(this.#open[0] as Folder)
   }
 
-  #add(name: string, entry: { mode: string; id: string }): void {
+  #reserve(name: string, mode: string): Entry {
     const { entries } = this.#open.at(-1) as Folder
-    if (name === '' || name.includes('\0')) throw unfit('it has a path that is none')
+    if (['', '.', '..'].includes(name) || name.includes('\0') || name.toLowerCase() === '.git')
+      throw unfit('it has a path that is none')
     if (entries.has(name)) throw unfit('it has a path twice, or a folder in parts')
+    const entry = { mode, id: '' }
     entries.set(name, entry)
+    return entry
   }
 
   async #close(): Promise<void> {

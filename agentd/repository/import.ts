@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { AgentdError } from '../agentd-errors.ts'
+import type { Checkout } from './checkout.ts'
 import { endOf, type Git, GitError, killGit } from './git.ts'
 import { IMPORT_REF, writeImport } from './import-stream.ts'
 import type { Imported } from './protocol.ts'
@@ -11,29 +12,37 @@ import { idsOf } from './repository.ts'
 const IMPORT_MS = 900_000
 /** A workspace of at most this size is imported uncompressed: it takes as much again of the agent's disk. */
 const UNCOMPRESSED_BYTES = 268_435_456
+export const isUncompressed = (bytes: number): boolean => bytes <= UNCOMPRESSED_BYTES
 
 /**
- * Makes one commit from a git-fast-import stream, on {@link IMPORT_REF}; the working tree stays unchanged.
- * @param options.bytes the size of its files.
+ * Makes one commit from a git-fast-import stream, on {@link IMPORT_REF}.
+ * @param options.bytes the size of its files. @param options.checkout writes them into the working tree, unless they are
+ *   too large for that; without it the working tree stays unchanged.
  * @throws AgentdError bad_request for a stream that makes no such commit, or contains paths that git would not check
  *   out.
  */
 export async function importCommit(
   git: Git,
   body: IncomingMessage,
-  { bytes, signal }: { bytes: number; signal: AbortSignal },
+  { bytes, signal, checkout }: { bytes: number; signal: AbortSignal; checkout?: Checkout | undefined },
 ): Promise<Imported> {
   const timer = setTimeout(() => body.destroy(new Error('the import took too long')), IMPORT_MS)
-  const isSmall = bytes <= UNCOMPRESSED_BYTES
+  const isSmall = isUncompressed(bytes)
   const imported = await (isSmall
-    ? writeImport(body, join(git.dir, 'objects/pack'))
+    ? writeImport(body, join(git.dir, 'objects/pack'), checkout)
     : fastImport(git, body, signal)
-  ).finally(() => clearTimeout(timer))
+  )
+    .catch(async (error) => {
+      await git.run(['update-ref', '-d', IMPORT_REF])
+      throw error
+    })
+    .finally(() => clearTimeout(timer))
   // git accepts only paths into an index that it may check out: none of `.git`, none that leads out.
   const env = { GIT_INDEX_FILE: join(git.own, 'import') }
   const read = await git.attempt(['read-tree', imported.commit], { env })
   if (read.code === 0 && isSmall) await git.run(['update-ref', IMPORT_REF, imported.commit])
   if (read.code === 0) return imported
+  await checkout?.discard()
   await git.run(['update-ref', '-d', IMPORT_REF])
   throw new AgentdError('bad_request', `import: ${read.stderr.trim()}`)
 }

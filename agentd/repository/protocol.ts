@@ -117,7 +117,8 @@ export interface ResetRequest {
 /**
  * `PUT /v1/repository/import?bytes=<size>` (fenced): a git-fast-import stream that makes one commit on
  * `refs/berth/import`, with the files of each folder one after another; returns {@link Imported}. The working tree
- * stays unchanged. The size of its files decides how they are stored.
+ * stays unchanged, except in a repository without a commit: there, a {@link ResetRequest} follows, and the files may be
+ * written already. The size of its files decides how they are stored.
  *
  * `POST /v1/repository/adopt` (fenced): creates a commit from `object` (as in {@link Committed}) whose tree exists, with
  * or without its parents (the history then begins there: git's `shallow`), and returns `{commit}`.

@@ -8,12 +8,13 @@ import {
   type RouteResponse,
   type Service,
 } from '../server.ts'
+import { Checkout } from './checkout.ts'
 import { Committer } from './commit.ts'
 import { readExtras, writeExtras } from './extras.ts'
 import { Git, GitError } from './git.ts'
 import { gitRoutes } from './http.ts'
 import { ignoredFiles } from './ignored.ts'
-import { importCommit } from './import.ts'
+import { importCommit, isUncompressed } from './import.ts'
 import { takeIndex } from './index-file.ts'
 import { ensureRepository, removeLeftovers } from './layout.ts'
 import { updateManifest } from './manifest-update.ts'
@@ -22,13 +23,14 @@ import type {
   CommitRequest,
   Committed,
   Extras,
+  Imported,
   RepositoryStatus,
   ResetRequest,
 } from './protocol.ts'
 import { Pushes } from './push.ts'
 import { commitId, sendBlobs, sendChanges, sendDiff, sendFile, sendFiles } from './read.ts'
 import { headOf, Mutex, openRepository, type Repository, requireSecrets } from './repository.ts'
-import { adopt, reset } from './reset.ts'
+import { adopt, clear, reset } from './reset.ts'
 import { Upkeep } from './upkeep.ts'
 
 const COMMIT_BYTES = 1_048_576
@@ -45,6 +47,8 @@ export class RepositoryService implements Service {
   readonly #pushes: Pushes
   readonly #imports = new Mutex()
   readonly #upkeep: Upkeep
+  /** The tree that the last import has also checked out. */
+  #checkedOut: string | undefined
 
   constructor({ config, paths, gateway, log }: Agent, disk: Pick<DiskWatch, 'refusal'>) {
     const git = new Git({ paths, diskBytes: config.diskBytes })
@@ -161,7 +165,9 @@ export class RepositoryService implements Service {
   async #reset(call: Call): Promise<RouteResponse> {
     const { commit } = (await call.json<ResetRequest>()) ?? {}
     const id = commitId(commit, 'commit')
-    await this.#change(() => reset(this.#repository, this.#committer, id))
+    const checkedOut = this.#checkedOut
+    this.#checkedOut = undefined
+    await this.#change(() => reset(this.#repository, this.#committer, { commit: id, checkedOut }))
     this.#upkeep.soon()
     return { body: { commit: id } }
   }
@@ -181,9 +187,26 @@ export class RepositoryService implements Service {
   async #import({ req, url, signal }: Call): Promise<RouteResponse> {
     const { git } = this.#repository
     const bytes = queryNumber(url, 'bytes', Number.MAX_SAFE_INTEGER)
-    await this.#change(() => openRepository(this.#repository))
-    // Other calls need not wait for the import: it changes nothing that they use.
-    return { body: await this.#imports.run(() => importCommit(git, req, { bytes, signal })) }
+    const make = (checkout?: Checkout) =>
+      this.#imports.run(() => importCommit(git, req, { bytes, signal, checkout }))
+    const first = await this.#change(async () => {
+      this.#checkedOut = undefined
+      const head = await openRepository(this.#repository)
+      return head === null && isUncompressed(bytes) ? await this.#importFirst(make) : undefined
+    })
+    // Other calls need not wait for any later import: it changes nothing that they use.
+    return { body: first ?? (await make()) }
+  }
+
+  /** Imports a commit into a repository that has none: a reset to it follows, so its files are written at once. */
+  async #importFirst(make: (checkout: Checkout) => Promise<Imported>): Promise<Imported> {
+    const { git, root } = this.#repository
+    await clear(this.#repository, this.#committer)
+    const checkout = new Checkout(root)
+    const imported = await make(checkout)
+    await checkout.finish(git)
+    this.#checkedOut = imported.tree
+    return imported
   }
 }
 

@@ -6,7 +6,15 @@ import type { Committer } from './commit.ts'
 import type { Git } from './git.ts'
 import { putIndex } from './index-file.ts'
 import { keptRef } from './kept.ts'
-import { exists, NO_COMMIT, openRepository, type Repository, retried } from './repository.ts'
+import {
+  EMPTY_TREE,
+  exists,
+  idsOf,
+  NO_COMMIT,
+  openRepository,
+  type Repository,
+  retried,
+} from './repository.ts'
 
 const ATTEMPTS = 4
 const CHECKOUT_MS = 300_000
@@ -28,22 +36,45 @@ const UNDER_WAY = [
 ]
 
 /**
+ * Clears the working tree of a repository without a commit, for the files of a first import; call it with the mutex. What
+ * is there stays reachable.
+ * @throws GitError
+ */
+export async function clear({ git }: Repository, committer: Committer): Promise<void> {
+  await retried(ATTEMPTS, async () => {
+    await committer.commit('sync: before an import', { aside: true })
+    await git.run(['read-tree', '--reset', '-u', EMPTY_TREE], { timeoutMs: CHECKOUT_MS })
+  })
+}
+
+/**
  * Resets the working tree to `commit` and points HEAD's branch to it; call it with the mutex. Commits the previous
  * state first, which stays reachable. HEAD moves last: if the process is killed before that, the result is a change of
  * the agent that the next reset saves, too.
+ * @param checkedOut the tree whose files a first import has just written, with agentd's index of them.
  * @throws AgentdError not_found if the commit does not exist. @throws GitError
  */
-export async function reset(repository: Repository, committer: Committer, commit: string): Promise<void> {
+export async function reset(
+  repository: Repository,
+  committer: Committer,
+  { commit, checkedOut }: { commit: string; checkedOut: string | undefined },
+): Promise<void> {
   const { git } = repository
   const head = await openRepository(repository)
-  if (!(await exists(git, commit, 'tree'))) throw new AgentdError('not_found', 'commit: no such commit')
+  const [tree] = await idsOf(git, [`${commit}^{tree}`])
+  if (!tree) throw new AgentdError('not_found', 'commit: no such commit')
+  const isCheckedOut = head === null && tree === checkedOut
   await retried(ATTEMPTS, async () => {
-    // No HEAD until all files exist: a missing HEAD marks an interrupted first import.
-    const { commit: before } = await committer.commit('sync: before a reset', { aside: head === null })
-    if (before === commit) return
-    await git.run(['update-ref', keptRef(before), before])
-    await git.run(['read-tree', '--reset', '-u', commit], { timeoutMs: CHECKOUT_MS })
-    await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, head === null ? NO_COMMIT : before])
+    let before = NO_COMMIT
+    if (!isCheckedOut) {
+      // No HEAD until all files exist: a missing HEAD marks an interrupted first import.
+      const saved = await committer.commit('sync: before a reset', { aside: head === null })
+      if (saved.commit === commit) return
+      await git.run(['update-ref', keptRef(saved.commit), saved.commit])
+      await git.run(['read-tree', '--reset', '-u', commit], { timeoutMs: CHECKOUT_MS })
+      if (head !== null) before = saved.commit
+    }
+    await git.run(['update-ref', '-m', 'reset', 'HEAD', commit, before])
     for (const name of UNDER_WAY) await rm(join(git.dir, name), { force: true })
     await putIndex(git)
   })

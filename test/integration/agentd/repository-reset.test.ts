@@ -1,6 +1,6 @@
 /** Resets, and commits made from imported content, on a real agentd. */
 import assert from 'node:assert/strict'
-import { chmod, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -133,6 +133,54 @@ test('a first reset that fails leaves no HEAD and can be repeated', async () => 
   assert.equal(world.git('status', '--porcelain'), '')
   const kept = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
   assert.ok(kept.some((commit) => world.files(commit).includes('seeded')))
+})
+
+test('a first import writes its files, which a reset only names', async () => {
+  const names = async () => (await readdir(world.root)).filter((name) => name !== '.git')
+  await world.put('.gitignore', 'data\n')
+  await world.put('seeded', 'there before')
+  await world.put('data/x', 'ignored, and in the way')
+  const odd = 'M 100755 inline folder/run\ndata 2\n#!\nM 120000 inline folder/link\ndata 3\nrun\ndone\n'
+  const files = {
+    a: 'a',
+    data: 'a file now',
+    '"folder/\\303\\266/x"': 'ö',
+    'folder/b': 'b',
+    'folder/empty': '',
+  }
+  const stream = streamOf(files).replace(/done\n$/, odd)
+  const cut = stream.slice(0, -20)
+  assert.equal((await importStream(cut, 1000)).status, 400)
+  assert.deepEqual(await names(), [])
+
+  const { body } = await importStream(stream, 1000)
+  assert.deepEqual((await names()).sort(), ['a', 'data', 'folder'])
+  assert.throws(() => world.git('rev-parse', '--verify', '--quiet', 'HEAD'))
+  assert.equal((await reset(body.commit)).status, 200)
+  const check = async (commit: string) => {
+    assert.equal(world.git('rev-parse', 'main'), commit)
+    // Compares what the index has of each file.
+    assert.equal(world.git('diff-files', '--name-only'), '')
+    assert.equal(world.git('diff-index', '--cached', '--name-only', 'HEAD'), '')
+    assert.equal(world.git('status', '--porcelain'), '')
+    assert.equal(await readFile(join(world.root, 'data'), 'utf8'), 'a file now')
+    assert.equal(await readFile(join(world.root, 'folder/link'), 'utf8'), '#!')
+    assert.equal((await stat(join(world.root, 'folder/run'))).mode & 0o111, 0o111)
+  }
+  await check(body.commit)
+  assert.equal((await world.commit()).commit, body.commit)
+  const kept = world.git('for-each-ref', '--format=%(objectname)', 'refs/berth/kept').split('\n')
+  assert.ok(kept.some((commit) => world.files(commit).includes('seeded')))
+
+  // Without agentd's memory of the import, a reset writes them again.
+  await world.anew()
+  const again = await importStream(stream, 1000)
+  await world.agentd.kill('SIGKILL')
+  await world.boot()
+  await world.put('folder/b', 'changed in between')
+  assert.equal((await reset(again.body.commit)).status, 200)
+  await check(again.body.commit)
+  assert.equal(await readFile(join(world.root, 'folder/b'), 'utf8'), 'b')
 })
 
 test('a commit is recreated without its parents, and clones and later pushes work', async () => {
