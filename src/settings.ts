@@ -198,7 +198,11 @@ export const settings = z.object({
     ),
   BERTH_CONCURRENCY: group('How much one worker process does at a time.', {
     pins: integer(1, 1000).default(16).describe('pins that it retrieves'),
-    agents: integer(1, 1000).default(4).describe('agents that it starts, restarts or removes'),
+    agents: integer(1, 1000)
+      .default(4)
+      .describe(
+        'engines that it boots; takeovers of spares and removals of agents have as many places again',
+      ),
   }),
   BERTH_PINS: group('How Berth searches for pins.', {
     stallSeconds: seconds(0.1, 86_400)

@@ -6,6 +6,7 @@ import type { Encryption } from '../src/lib/encryption.ts'
 import type { KindsOf, OperationKind, QueueName } from '../src/operations/catalog.ts'
 import type { Handler } from '../src/operations/handler.ts'
 import type { SandboxRuntime } from '../src/sandboxes/port.ts'
+import type { Boots } from './agents/boots.ts'
 
 /** Queues whose handlers need the agents' runtime. */
 export const AGENT_QUEUES = ['agents', 'workspaces'] as const satisfies QueueName[]
@@ -29,6 +30,8 @@ export interface AgentWorkerServices
   extends Pick<Base, 'config' | 'pool' | 'prisma' | 'storages' | 'encryption'> {
   runtime: SandboxRuntime
   agentd: AgentdClient
+  /** Of this worker. */
+  boots: Boots
 }
 
 export interface WorkerServices extends StorageWorkerServices {

@@ -130,6 +130,9 @@ export async function openWorker(config: Config, log: Logger): Promise<RunningRo
   }
 }
 
+/** Operations on agents for each engine that may boot: takeovers of spares, removals and others boot none. */
+const PER_BOOT = 2
+
 /**
  * Repairs and removals are rare, and must not take the place of pins. How long it takes to transfer an agent's content
  * depends on the agent: a few slow ones must not keep others from starting.
@@ -143,7 +146,7 @@ function queueConcurrency(config: Config): QueueConcurrency {
     pins,
     repairs: Math.ceil(pins / 4),
     storage: Math.ceil(pins / 4),
-    agents: config.BERTH_CONCURRENCY.agents,
+    agents: config.BERTH_CONCURRENCY.agents * PER_BOOT,
     workspaces: Math.ceil(config.BERTH_CONCURRENCY.agents / 2),
     webhooks: WEBHOOKS,
   }

@@ -6,6 +6,7 @@ import { openRuntime } from '../../src/sandboxes/open.ts'
 import { readOwner } from '../../src/sandboxes/owner.ts'
 import type { SandboxRuntime } from '../../src/sandboxes/port.ts'
 import type { AgentWorkerServices } from '../services.ts'
+import { Boots } from './boots.ts'
 
 /** The shutdown of agents together with their worker. */
 export interface Leaving {
@@ -34,7 +35,7 @@ export async function openAgents(base: Base, leaving: Leaving): Promise<AgentWor
   if (config.BERTH_STOP_AGENTS) parts.add('agents', () => stopAgents(runtime, leaving))
   const agentd = new AgentdClient(loadAgentProxy(config))
   parts.add('tunnels to agents', () => agentd.close())
-  return { ...base, runtime, agentd }
+  return { ...base, runtime, agentd, boots: new Boots(config.BERTH_CONCURRENCY.agents) }
 }
 
 /** Agents' rows stay unchanged: the next worker finds the agents ended, and starts them again. */

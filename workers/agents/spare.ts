@@ -61,7 +61,7 @@ export async function reachSpare(
  * @throws RetryLater
  */
 export async function yieldingToOwners<T>(
-  { pool }: AgentWorkerServices,
+  { pool, boots }: AgentWorkerServices,
   run: Run,
   start: (run: Run) => Promise<T>,
 ): Promise<T> {
@@ -70,7 +70,7 @@ export async function yieldingToOwners<T>(
   const watch = async () => {
     while (!over.signal.aborted) {
       await delay(YIELD_MS, undefined, { signal: over.signal })
-      if ((await readOwnersWait.one(pool)).wait) yielded.abort()
+      if (boots.isWaitedFor || (await readOwnersWait.one(pool)).wait) yielded.abort()
     }
   }
   // Without the database the start continues.

@@ -47,7 +47,9 @@ export async function startAgent(
   try {
     const taken = await reachSpare(services, run, agent)
     if (!taken)
-      return await startIn(services, run, agent, await makeSandbox(services, run, agent, options), options)
+      return await services.boots.run(run.signal, async () =>
+        startIn(services, run, agent, await makeSandbox(services, run, agent, options), options),
+      )
     // A former spare has everything that the first steps make.
     await using quiet = withSlowSteps(run)
     return await startIn(services, quiet, agent, taken, options)

@@ -24,6 +24,7 @@ import { openRuntime } from '../../../src/sandboxes/open.ts'
 import { readOwner } from '../../../src/sandboxes/owner.ts'
 import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
 import { openStorages } from '../../../src/storage/open.ts'
+import { Boots } from '../../../workers/agents/boots.ts'
 import { loadHandlers } from '../../../workers/registry.ts'
 import type { AgentWorkerServices } from '../../../workers/services.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -80,7 +81,9 @@ export async function startAgentsWorld(env: NodeJS.ProcessEnv = {}): Promise<Age
   const parts = new Closers(log)
   const storages = await openStorages(config, 'worker', log, parts)
   const agentd = new AgentdClient(loadAgentProxy(config))
-  const services = { pool, prisma, runtime, agentd, encryption: loadEncryption(config), config, storages }
+  const boots = new Boots(config.BERTH_CONCURRENCY.agents)
+  const encryption = loadEncryption(config)
+  const services = { pool, prisma, runtime, agentd, boots, encryption, config, storages }
   const load = () =>
     loadHandlers({
       pool,

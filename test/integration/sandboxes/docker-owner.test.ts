@@ -14,6 +14,7 @@ import { loadEncryption } from '../../../src/lib/encryption.ts'
 import { DockerRuntime } from '../../../src/sandboxes/docker.ts'
 import { INSTANCE_LABEL } from '../../../src/sandboxes/names.ts'
 import { readOwner } from '../../../src/sandboxes/owner.ts'
+import { Boots } from '../../../workers/agents/boots.ts'
 import { createAgentReconciler } from '../../../workers/reconcile/agents.ts'
 import { insertAgentRow } from '../../support/agent-row.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
@@ -93,6 +94,7 @@ describe('two Berths on one Docker', { skip: await whyNotDocker() }, () => {
       prisma: createPrisma(pool),
       runtime,
       agentd,
+      boots: new Boots(1),
       config,
       encryption: loadEncryption(config),
     }
