@@ -1,12 +1,19 @@
 /**
  * Many small files in an embedded node whose blocks are in S3: requests, rows, memory, reads and garbage collection. The
- * alternative is an object for each file on the same server. `BERTH_TEST_S3_FILES=1000000` measures a million files.
+ * alternative is an object for each file on the same server. Reads and collections are measured among a million rows;
+ * beyond `BERTH_TEST_S3_FILES` files, which are uploaded, these are only rows.
  */
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
-import type { CID } from 'multiformats/cid'
+import { CID } from 'multiformats/cid'
+import * as raw from 'multiformats/codecs/raw'
+import { create as createDigest } from 'multiformats/hashes/digest'
+import { sha256 } from 'multiformats/hashes/sha2'
+import { uuidv7 } from 'uuidv7'
 import { migrate } from '../../src/db/migrate.ts'
 import { createPool, type Pool, queryOne } from '../../src/db/pool.ts'
+import { beginPack, endPack, putBlocks } from '../../src/db/statements/node-blocks.ts'
+import { addRoots } from '../../src/db/statements/node-roots.ts'
 import { createS3Client } from '../../src/lib/s3.ts'
 import { createLogger } from '../../src/log.ts'
 import type { Storage } from '../../src/storage/port.ts'
@@ -20,6 +27,8 @@ import { ms, time } from './support/time.ts'
 
 const FILES = Number(process.env.BERTH_TEST_S3_FILES ?? 20_000)
 const BYTES = 1024
+/** Files in PostgreSQL while reads and the collection are measured. */
+const ROWS = Math.max(FILES, Number(process.env.BERTH_TEST_S3_ROWS ?? 1_000_000))
 /** Objects of the alternative: their costs do not depend on their number. */
 const OBJECTS = Math.min(FILES, 20_000)
 const AT_ONCE = 64
@@ -27,8 +36,11 @@ const READS = 200
 /** The share of the files that are deleted before the garbage collection. */
 const DELETED = 0.1
 const MIB = 1_048_576
+/** Files of a pack, and the bytes of each besides its content. */
+const PACKED = 4096
+const HEAD_BYTES = 40
 
-export const title = `${FILES.toLocaleString('en')} files of 1 KiB in S3`
+export const title = `${FILES.toLocaleString('en')} files of 1 KiB in S3, then ${ROWS.toLocaleString('en')} in PostgreSQL`
 
 export async function bench(): Promise<Result[]> {
   await using ending = new AsyncDisposableStack()
@@ -67,6 +79,7 @@ export async function bench(): Promise<Result[]> {
       client.send(new PutObjectCommand({ Bucket: 'bare', Key: `${i}`, Body: content(i) })),
     ),
   )
+  await fillRows(pool, ROWS - FILES)
   await pool.query('VACUUM ANALYZE node_block, node_root, node_mark')
   const tables = await queryOne<{ pages: number; indexes: number }>(
     pool,
@@ -74,7 +87,9 @@ export async function bench(): Promise<Result[]> {
      FROM pg_class WHERE relname IN ('node_block', 'node_root', 'node_pack', 'node_mark')`,
   )
 
-  const sample = Array.from({ length: READS }, (_, i) => Math.floor((i * FILES) / READS))
+  // The latest files still wait in their rows.
+  const packed = FILES - stored.waiting
+  const sample = Array.from({ length: READS }, (_, i) => Math.floor((i * packed) / READS))
   const objects = sample.map((i) => i % OBJECTS)
   const get = await latencies(objects, async (i) => {
     const { Body } = await client.send(new GetObjectCommand({ Bucket: 'bare', Key: `${i}` }))
@@ -85,14 +100,18 @@ export async function bench(): Promise<Result[]> {
       const bytes = await collect(node.cat(cids[i] as CID, { signal }))
       if (!bytes.equals(content(i))) throw new Error(`file ${i} is damaged`)
     })
-  const caches = { cacheBytes: 128 * MIB, diskBytes: 1024 * MIB }
-  const fromS3 = await read(await world.open(caches))
-  const warm = await world.open(caches)
-  const fromDisk = await read(warm)
+  const fromS3 = await read(await world.open({ cacheBytes: 1 }))
+  const onDisk = { cacheBytes: 1, diskBytes: 1024 * MIB }
+  await read(await world.open(onDisk))
+  const fromDisk = await read(await world.open(onDisk))
+  const warm = await world.open({ cacheBytes: 128 * MIB })
+  await read(warm)
   const fromMemory = await read(warm)
 
-  const gone = Math.floor(FILES * DELETED)
-  await repeat(gone, (i) => storage.unpin(cids[Math.floor(i / DELETED)] as CID, { signal }))
+  const { rowCount } = await pool.query('DELETE FROM node_root WHERE get_byte(sha256(cid::bytea), 0) < $1', [
+    Math.round(256 * DELETED),
+  ])
+  const gone = rowCount ?? 0
   const collector = await world.open({ graceMs: 1 })
   await resetPeak(process.pid)
   const before = process.memoryUsage.rss()
@@ -104,6 +123,7 @@ export async function bench(): Promise<Result[]> {
   if (removed !== gone) throw new Error(`${removed} blocks of ${gone} files were removed`)
 
   const perFile = (n: number, of = FILES) => n / of
+  const perRow = (pages: number) => ((8192 * Number(pages)) / ROWS).toFixed(0)
   const compared = (what: string, berth: number[], bare = get): Result => ({
     what,
     berth: `${ms(median(berth))}, p99 ${ms(quantile(berth, 0.99))}`,
@@ -113,9 +133,9 @@ export async function bench(): Promise<Result[]> {
   return [
     {
       what: 'PUTs per file',
-      berth: `${perFile(stored.packs).toPrecision(2)} (${stored.packs} in all, ${stored.waiting} files wait)`,
+      berth: `${perFile(stored.packs, packed).toPrecision(2)} (${stored.packs} in all, ${stored.waiting} files wait)`,
       bare: '1',
-      ratio: perFile(stored.packs),
+      ratio: perFile(stored.packs, packed),
       goal: { atMost: 0.01 },
     },
     {
@@ -126,16 +146,16 @@ export async function bench(): Promise<Result[]> {
     },
     {
       what: 'bytes in S3 per file',
-      berth: perFile(stored.bytes).toFixed(0),
+      berth: perFile(stored.bytes, packed).toFixed(0),
       bare: `${BYTES}`,
-      ratio: perFile(stored.bytes) / BYTES,
+      ratio: perFile(stored.bytes, packed) / BYTES,
     },
     { what: 'peak memory while storing', berth: megabytes(memory) },
     {
       what: 'PostgreSQL per file',
-      berth: `2 rows, ${perFile(8192 * Number(tables.pages)).toFixed(0)} B in tables, ${perFile(
-        8192 * Number(tables.indexes),
-      ).toFixed(0)} B in indexes, ${perFile(logged).toFixed(0)} B of WAL`,
+      berth: `2 rows, ${perRow(tables.pages)} B in tables, ${perRow(tables.indexes)} B in indexes, ${perFile(
+        logged,
+      ).toFixed(0)} B of WAL`,
     },
     compared('a read from S3', fromS3),
     compared('a read from the disk cache', fromDisk),
@@ -145,6 +165,24 @@ export async function bench(): Promise<Result[]> {
       berth: `${ms(collected)}, ${removed} blocks, ${megabytes(collecting)} more memory`,
     },
   ]
+}
+
+/** Adds the rows of this many files, as uploads leave them once they are in packs. */
+async function fillRows(pool: Pool, count: number): Promise<void> {
+  for (let from = 0; from < count; from += PACKED) {
+    const cids = Array.from({ length: Math.min(PACKED, count - from) }, (_, i) =>
+      CID.createV1(raw.code, createDigest(sha256.code, hash('sha256', `${from + i}`, 'buffer'))),
+    )
+    const id = uuidv7()
+    await beginPack.run(pool, id, 'public', PACKED * (BYTES + HEAD_BYTES))
+    await endPack.run(pool, id)
+    const hashes = cids.map(({ multihash }) => multihash.bytes)
+    const [sizes, at] = [cids.map(() => BYTES), cids.map((_, i) => i * BYTES)]
+    const [none, isNode] = [cids.map(() => null), cids.map(() => false)]
+    await putBlocks.run(pool, 'public', hashes, sizes, id, at, none, isNode, none)
+    const roots = cids.map((cid) => `${cid}`)
+    await addRoots.run(pool, 'public', roots)
+  }
 }
 
 /** Runs `work` for 0 … `count` - 1, {@link AT_ONCE} at a time. */
