@@ -40,7 +40,7 @@ function firstId(ms: number): string {
 }
 
 /**
- * A page of pins, newest first, and how many match in total: {@link COUNT_LIMIT} stands for that many or more. The next
+ * A page of pins, newest first, and how many match in total: `countLimit` stands for that many or more. The next
  * page contains pins created before the last pin of this page, so pins of the same millisecond stay together. If they
  * do not all fit on the page, they move to the next one. More of them than `limit` form a page of their own, longer
  * than requested. Nothing is lost or repeated.
@@ -50,6 +50,7 @@ export async function listPins(
   workspaceId: string,
   filter: PinsFilter,
   limit: number,
+  countLimit = COUNT_LIMIT,
 ): Promise<{ count: number; results: PinRow[] }> {
   const rows = await selectPins(db, workspaceId, filter, limit + 1)
   const beyond = rows[limit]
@@ -58,7 +59,7 @@ export async function listPins(
   const whole = rows.filter(({ id }) => createdAt(id) > ms)
   return {
     // A client stops when it has this many, even if pins were deleted between the two statements.
-    count: Math.max(await countPins(db, workspaceId, filter), rows.length),
+    count: Math.max(await countPins(db, workspaceId, filter, countLimit), rows.length),
     results:
       whole.length > 0 ? whole : await selectPins(db, workspaceId, { ...filter, from: ms, before: ms + 1 }),
   }
@@ -88,16 +89,21 @@ async function selectPins(
   return rows
 }
 
-async function countPins(db: Queryable, workspaceId: string, filter: PinsFilter): Promise<number> {
+async function countPins(
+  db: Queryable,
+  workspaceId: string,
+  filter: PinsFilter,
+  countLimit: number,
+): Promise<number> {
   const { parts, values } = conditions(workspaceId, filter)
   const isSearch = filter.name !== undefined || filter.meta !== undefined
-  const most = isSearch ? '' : `LIMIT ${COUNT_LIMIT}`
+  const most = isSearch ? '' : `LIMIT ${countLimit}`
   const counts = parts.map(
     (where) => `(SELECT count(*) FROM (SELECT FROM file WHERE ${where} ${most}) counted)`,
   )
   const row = await queryOne<{ count: number }>(
     db,
-    `SELECT least(${counts.join(' + ')}${isSearch ? '' : `, ${COUNT_LIMIT}`})::int AS count`,
+    `SELECT least(${counts.join(' + ')}${isSearch ? '' : `, ${countLimit}`})::int AS count`,
     values,
   )
   return row.count
