@@ -30,7 +30,7 @@ export interface AgentWorkerServices
   extends Pick<Base, 'config' | 'pool' | 'prisma' | 'storages' | 'encryption'> {
   runtime: SandboxRuntime
   agentd: AgentdClient
-  /** Of this worker. */
+  /** The places for booting engines in this worker. */
   boots: Boots
 }
 

@@ -12,7 +12,7 @@ const PROGRAM =
   'IAf9GwAgB/0bAWogB/0bAiAH/RsDampqQfH/A3AhAyAEIAn9GwAgCf0bAWogCf0bAiAJ/RsDampqQfH/A3AhBAwBCwsDQCABBEAg' +
   'AyAALQAAaiEDIAQgA2ohBCAAQQFqIQAgAUEBayEBDAELCyAEQfH/A3BBEHQgA0Hx/wNwcgs='
 
-/** Of the program. */
+/** The program's memory. */
 const MEMORY_BYTES = 33 * 65_536
 const BASE = 65_521
 /** Bytes whose sums stay below 2^53. */

@@ -83,7 +83,7 @@ export class Checkout {
     return Buffer.concat([this.#root, Buffer.from(path, 'latin1')])
   }
 
-  /** Most files are in the folder of the one before. */
+  /** Most files are in the folder of the previous file. */
   async #makeFolder(path: string): Promise<void> {
     if (path === this.#folder || path === '') return
     const names = path.split('/')
@@ -100,7 +100,7 @@ export class Checkout {
   }
 }
 
-/** Makes something in a place. What is in its way, which git ignores or nobody has committed, gives way. */
+/** Makes something in a place, and removes an entry that is in its way: one that git ignores, or a new one. */
 async function insteadOf<T>(place: Buffer, make: () => Promise<T>): Promise<T> {
   try {
     return await make()

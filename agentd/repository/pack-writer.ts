@@ -35,7 +35,7 @@ interface Entry {
   crc: number
 }
 
-/** What the packs of a writer share. */
+/** The parts that the packs of a writer share. */
 interface Shared {
   known: Set<string>
   summed: Summed
@@ -120,7 +120,7 @@ class OpenPack {
   /** Two buffers: one is filled while the other is written. */
   readonly #summed: Summed
   #from = 0
-  /** Of everything that is written; undefined after a part of that was taken back. */
+  /** Hashes everything that is written; undefined after a part of it was taken back. */
   #hash: Hash | undefined = createHash('sha1')
   /** Bytes of the filled buffer, and their place in the file. */
   #used = HEADER_BYTES
@@ -260,7 +260,7 @@ class OpenPack {
     this.#hash?.update(bytes)
     await this.#writing
     this.#writing = this.#writeAt(bytes, this.#written)
-    // Whoever needs the buffer again awaits it.
+    // The next write and the end await it.
     this.#writing.catch(() => {})
     this.#written += bytes.length
     this.#from = BUFFER_BYTES - this.#from

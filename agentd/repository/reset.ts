@@ -36,8 +36,8 @@ const UNDER_WAY = [
 ]
 
 /**
- * Clears the working tree of a repository without a commit, for the files of a first import; call it with the mutex. What
- * is there stays reachable.
+ * Clears the working tree of a repository without a commit, for the files of a first import; call it with the mutex. Its
+ * files stay reachable.
  * @throws GitError
  */
 export async function clear({ git }: Repository, committer: Committer): Promise<void> {
