@@ -1,7 +1,8 @@
 /**
- * A mix of requests about files, up to 1,000 a second, on two `web` and four `worker` processes: what rate they sustain
- * and what bounds it, latencies below that rate, and crashes of Redis and PostgreSQL, after which everything that was
- * accepted must have ended once. Compared with Express, pg, BullMQ and Kubo alone, on the same servers and rows.
+ * Two `web` and four `worker` processes get a mix of requests about files, up to 1,000 a second. The benchmark measures
+ * the rate that they sustain, the processors that each process uses, and latencies below that rate. Then it kills Redis
+ * and PostgreSQL, and checks that everything that was accepted has ended once. Compared with the least that Express,
+ * pg, BullMQ and Kubo need for the same, on the same servers and rows.
  *
  * BERTH_TEST_MIXED_FILES (100000), BERTH_TEST_MIXED_RATE (1000 a second) and BERTH_TEST_MIXED_SECONDS (25, of each
  * phase) change it. docs/scale.md has the figures.

@@ -1,7 +1,7 @@
 /**
- * A hundred stopped agents are started at once, as processes with the stand-in engine: when the first, the median and
- * the last one is ready, their memory, and how long requests of another workspace take meanwhile. Compared with the
- * bare engines, as many at a time as there are processors. The same for a hundred new agents.
+ * A hundred new agents, and then a hundred stopped ones, are started at once, as processes with the stand-in engine.
+ * The benchmark measures when the first, the median and the last one is ready, their memory, and how long requests of
+ * another workspace take during the starts. Compared with the bare engines, as many at a time as there are processors.
  *
  * BERTH_TEST_WAKE is the number of agents, BERTH_TEST_WAKE_AT_A_TIME `agents` of BERTH_CONCURRENCY. docs/scale.md has
  * the figures.
@@ -56,8 +56,10 @@ export async function bench(): Promise<Result[]> {
   const ids: string[] = []
   const created = await storm(agents, probe, AGENTS, async () => void ids.push(await agents.create()))
   const bytes = await bytesOfAgents(elsewhere)
+  console.log(
+    `  ${AGENTS} agents run after ${ms(quantile(created.ready, 1))}, with ${(bytes / 1e6).toFixed(0)} MB`,
+  )
   await putToSleep(agents, ids)
-  console.log(`  ${AGENTS} agents are stopped`)
   let next = 0
   const woken = await storm(agents, probe, AGENTS, () => agents.restart(ids[next++] as string))
 

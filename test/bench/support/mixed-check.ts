@@ -1,4 +1,4 @@
-/** What became of everything that was accepted. */
+/** Checks that accepted requests were carried out, once each. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Pool } from '../../../src/db/pool.ts'
 import type { Storage } from '../../../src/storage/port.ts'
@@ -12,7 +12,7 @@ export interface Outcome {
   accepted: number
   /** Operations that have not ended. */
   unfinished: number
-  /** What was accepted and is not so: operations and files that are missing or failed, changes and deletions undone. */
+  /** Operations and files that are missing or failed; changes and deletions that were undone. */
   lost: string[]
   /** A request with two operations or files, and an event that was reported twice. */
   doubled: string[]

@@ -22,7 +22,7 @@ export interface Item {
   operationId?: string
   /** The last change that got a 200. */
   change: number
-  /** `unsure`: the response to a change or deletion was no 200, so nobody knows. */
+  /** `unsure` after a change or deletion without a 200: it may have happened or not. */
   fate: 'kept' | 'deleted' | 'unsure'
 }
 

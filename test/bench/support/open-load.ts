@@ -79,7 +79,7 @@ export function failures(sent: Sent[]): string {
 }
 
 /**
- * What clients noticed of a fault: seconds between the first and the last failed response after `from`, and the longest
+ * A fault as its clients see it: seconds between the first and the last failed response after `from`, and the longest
  * time without a successful one.
  */
 export function outage(sent: Sent[], from: number, to: number): { failing: number; silent: number } {
