@@ -38,38 +38,3 @@ test('many objects fill several packs, and none is left of those that are discar
     execFileSync('mkdir', [folder])
   }
 })
-
-test('objects are written once, and whole, whatever their size and place in a pack', async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'berth-pack-'))
-  t.after(() => rmSync(dir, { recursive: true }))
-  const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: dir, encoding: 'utf8', maxBuffer: 2 ** 28 })
-  git('init', '--quiet')
-  const packs = new PackWriter(join(dir, '.git/objects/pack'))
-  const large = Array.from({ length: 3 }, (_, i) => Buffer.alloc(2_500_000, `large ${i}`))
-  const contents = [
-    // The second pack takes 128 objects.
-    ...Array.from({ length: 200 }, (_, i) => Buffer.from('x'.repeat(i))),
-    ...large,
-    Buffer.from('between'),
-    ...large,
-    Buffer.from('last'),
-  ]
-  const ids: string[] = []
-  for (const content of contents) {
-    const chunks = [content.subarray(0, 70_000), content.subarray(70_000)]
-    ids.push(await packs.add('blob', content.length, chunks))
-  }
-  await packs.finish()
-  git('fsck', '--full')
-  const found = git('cat-file', '--batch-all-objects', '--batch-check=%(objectname) %(objectsize)')
-  const sizes = ids.map((id, i) => `${id} ${contents[i]?.length}`)
-  assert.deepEqual(found.trim().split('\n'), [...new Set(sizes)].sort())
-  const stored = git('verify-pack', '-v', ...packsIn(dir)).match(/^[0-9a-f]{40} blob/gm)
-  assert.equal(stored?.length, new Set(ids).size)
-})
-
-const packsIn = (dir: string) =>
-  readdirSync(join(dir, '.git/objects/pack'))
-    .filter((name) => name.endsWith('.idx'))
-    .map((name) => join('.git/objects/pack', name))
