@@ -36,6 +36,8 @@ export interface Outcome {
   broken: string[]
   flakes: Flake[]
   clean: Record<string, boolean>
+  /** CPU seconds of each step, by its name. */
+  cpuSeconds: Record<string, number | undefined>
 }
 
 /** How a shell reports a missing program. */
@@ -85,6 +87,7 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
     broken,
     flakes,
     clean,
+    cpuSeconds: Object.fromEntries(results.map(({ step, cpuSeconds }) => [step.name, cpuSeconds])),
   }
 }
 

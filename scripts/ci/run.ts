@@ -17,7 +17,7 @@ import { CLEAN_RUNS, FLAKY_LIST, type Flake, parseFlakyList } from './flaky.ts'
 import { runAll } from './run-all.ts'
 import { ALWAYS, FIRST, IN_TURN, LAST } from './steps.ts'
 import { TOOLS } from './tools.ts'
-import { chooseTurns, type Passes } from './turns.ts'
+import { chooseSteps, type Passes } from './turns.ts'
 
 /** State that a machine keeps between runs. */
 interface Kept {
@@ -48,16 +48,25 @@ const kept: Kept = {
   ...(existsSync(file) && JSON.parse(readFileSync(file, 'utf8'))),
 }
 
+/** Paths that changed since a commit; none if this clone does not have it. */
+function changedSince(earlier: string): string[] {
+  try {
+    return git('diff', '--name-only', earlier, 'HEAD').split('\n')
+  } catch {
+    return []
+  }
+}
+
 const [commit = '', committed = ''] = git('log', '-1', '--format=%H %cI').split(' ')
 const since = new Date(Date.parse(committed) - DAY_MS).toISOString()
-const { turns, why } = chooseTurns(process.env.CI_TURN, kept.passes, {
+const { steps: due, why } = chooseSteps(IN_TURN, process.env.CI_TURN, kept.passes, {
   commit,
   since,
-  changed: git('log', `--since=${since}`, '--format=', '--name-only').split('\n'),
   versionChanged:
     git('log', `--since=${since}`, '--format=%H', '-G^  "version":', '--', 'package.json') !== '',
+  changedSince,
 })
-say(`Turn: ${turns.join(', ')} (${why})`)
+say(`In turn, because ${why}: ${due.map(({ name }) => name).join('; ')}`)
 
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-'))
 // An ordinary user has a home folder in it.
@@ -68,7 +77,6 @@ process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].
 process.env.NODE_COMPILE_CACHE = join(cache, 'node')
 const listed = parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
 const date = new Date().toISOString().slice(0, 10)
-const due = turns.flatMap((turn) => IN_TURN[turn])
 const plan = {
   first: FIRST,
   // Steps that start containers share Docker, so they run one after the other.
@@ -83,16 +91,11 @@ const plan = {
 }
 const outcome = await runAll(plan, { dir, say, listed, earlier: kept.flakes, date, commit })
 
-for (const turn of turns) {
-  const { at, commit: before } = kept.passes[turn] ?? {}
-  if (!IN_TURN[turn].some(({ name }) => outcome.broken.includes(name)))
-    kept.passes[turn] = { at: new Date().toISOString(), commit }
-  else
-    say(
-      before
-        ? `The turn ${turn} last passed at ${before.slice(0, 8)}, ${at}`
-        : `The turn ${turn} has not passed here`,
-    )
+for (const { name } of due) {
+  const { at, commit: before } = kept.passes[name] ?? {}
+  if (!outcome.broken.includes(name))
+    kept.passes[name] = { at: new Date().toISOString(), commit, cpuSeconds: outcome.cpuSeconds[name] }
+  else say(before ? `${name} last passed at ${before.slice(0, 8)}, ${at}` : `${name} has not passed here`)
 }
 for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
   kept.clean[listedFile] = isClean ? (kept.clean[listedFile] ?? 0) + 1 : 0

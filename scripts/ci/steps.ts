@@ -1,9 +1,9 @@
 /**
- * The steps of CI. The embedded suites always run, and the others in turns. The steps of a chain run in order; chains
- * run in parallel.
+ * The steps of CI. The embedded suites always run, and those on real parts in turn. The steps of a chain run in order;
+ * chains run in parallel.
  */
 import type { Step } from './step.ts'
-import type { Turn } from './turns.ts'
+import type { StepInTurn } from './turns.ts'
 
 const CONTRACT = '--test-global-setup=test/contract/setup.ts'
 const ONE = 'node --test --test-concurrency=1'
@@ -27,13 +27,6 @@ export const FIRST: Step[] = [
 
 export const ALWAYS: Step[][] = [
   [{ name: 'processes', run: 'npm run test:processes' }],
-  [
-    {
-      name: 'an agent on openclaw',
-      run: `${OPENCLAW} test/contract/openclaw/!(${OWN_ENGINES}).test.ts`,
-      needs: ['engines', 'servers'],
-    },
-  ],
   [{ name: 'storage', run: 'npm run test:storage', needs: ['kubo', 'servers'] }],
   [{ name: 'dashboard', run: 'npm run test:dashboard', needs: ['browser', 'engines'] }],
   [
@@ -50,157 +43,181 @@ const CLUSTER = 'scripts/ci/kubernetes/with.sh'
 const STACK = 'scripts/ci/compose.sh'
 const DOCKER_TOOLS = ['servers', 'btrfs', 'docker', 'base', 'engines', 'kubo']
 
-export const IN_TURN: Record<Turn, Step[]> = {
-  real: [
-    {
-      name: 'containers, images and walls on docker',
-      run: `${ONE} 'test/integration/sandboxes/docker*.test.ts' test/integration/openclaw/image.test.ts \
-        test/integration/openclaw/{docker-tidy,cluster-image}.test.ts test/integration/agentd/full-disk.test.ts \
-        'test/integration/isolation/*.test.ts'`,
-      needs: [...DOCKER_TOOLS, 'registry'],
-      containers: ['docker'],
-    },
-    {
-      name: 'contract on real parts',
-      // All contract tests that use a real part, and agent tests that need a container.
-      run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
-        test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
-        test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
-        test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
-        test/contract/openclaw/{live-skills,egress,brokered,a2a}.test.ts`,
-      env: { BERTH_TEST_STACK: 'real' },
-      needs: DOCKER_TOOLS,
-      containers: ['docker'],
-    },
-    {
-      name: 'pins on kubo, queue and limits on redis',
-      run: `node --test --test-concurrency=2 test/integration/files/psa-kubo.test.ts test/integration/vhosts/stream.test.ts \
-        test/integration/agents/restore.test.ts test/integration/operations/{queue,redis}.test.ts \
-        test/integration/http/rate-limit.test.ts`,
-      needs: ['servers', 'kubo'],
-    },
-    {
-      name: 'pins in an ipfs cluster',
-      run: `${ONE} 'test/integration/storage/cluster*.test.ts'`,
-      needs: ['servers', 'kubo', 'ipfsCluster'],
-    },
-    {
-      name: 'failover of postgresql, redis and valkey, and pgbouncer',
-      run: `${ONE} --test-global-setup=test/torture/setup.ts 'test/failover/*.test.ts'`,
-      needs: ['servers', 'pgbouncer', 'valkey'],
-    },
-    {
-      name: "statements on the distribution's postgresql",
-      run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
-      env: { BERTH_TEST_STACK: 'real' },
-      needs: ['servers'],
-    },
-  ],
-  stack: [
-    {
-      name: 'the stack of docker-compose.yml',
-      run: `${STACK} ${ONE} 'test/compose/*.test.ts'`,
-      within: STACK,
-      needs: ['images'],
-      containers: ['berth-ci'],
-    },
-    {
-      name: 'backup and restore',
-      run: 'npm run test:backup',
-      needs: ['servers', 'engines', 'kubo', 's3'],
-      isFinal: true,
-    },
-    {
-      name: 'blocks and uploads in s3',
-      run: `${ONE} 'test/integration/storage/bucket*.test.ts' test/integration/files/tus-bytes.test.ts \
-        test/contract/tus-bucket.processes.test.ts`,
-      needs: ['servers', 's3'],
-    },
-    {
-      name: 'resumable uploads with blocks in s3',
-      run: `${ONE} test/contract/tus.test.ts`,
-      env: { BERTH_TEST_BLOCKS: 's3' },
-      needs: ['servers', 's3'],
-    },
-    { name: 'tls on caddy', run: 'npm run test:tls', needs: ['servers', 'caddy', 'engines'] },
-    { name: 'alert rules', run: 'scripts/ci/prometheus.sh' },
-  ],
-  chart: [
-    {
-      name: 'berth in a cluster',
-      // The move of a Berth into the cluster takes too long, so run it by hand.
-      run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
-        test/integration/kubernetes/{chart*,engine-image}.test.ts`,
-      within: CLUSTER,
-      needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry', 's3'],
-      containers: ['berth-k8s-0', 'docker'],
-    },
-  ],
-  torture: [
-    {
-      name: 'torture',
-      run: 'npm run torture',
-      // Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points,
-      // with a different selection in each run.
-      env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
-      needs: [...DOCKER_TOOLS, 's3'],
-      containers: ['docker'],
-      isFinal: true,
-    },
-  ],
-  cluster: [
-    {
-      name: 'agents in a cluster',
-      // With BERTH_TEST_STACK=kubernetes, contract tests of agents run in a cluster as well. A file takes up to eight
-      // minutes of processor time, so run them by hand: test/contract/openclaw/{brokered,terminal}.test.ts.
-      run: `${CLUSTER} ${ONE} test/integration/kubernetes/{cluster,driver,killed,open-network,states,walls}.test.ts`,
-      within: CLUSTER,
-      needs: [...DOCKER_TOOLS, 'kubernetes'],
-      containers: ['berth-k8s-0', 'docker'],
-    },
-    {
-      name: 'clients of others',
-      run: `${ONE} 'test/clients/*.test.ts'`,
-      needs: ['servers', 'engines', 'kubo'],
-    },
-    {
-      name: 'demo of agents in docker',
-      run: 'npm run demo:agent -- --runtime docker',
-      needs: DOCKER_TOOLS,
-      containers: ['docker'],
-      show: 24,
-    },
-    {
-      name: 'demo of a budget in docker',
-      run: 'npm run demo:budget -- --runtime docker',
-      needs: DOCKER_TOOLS,
-      containers: ['docker'],
-      show: 24,
-    },
-    {
-      name: 'demo of forks in docker',
-      run: 'npm run demo:fork -- --runtime docker',
-      needs: DOCKER_TOOLS,
-      containers: ['docker'],
-      show: 24,
-    },
-    {
-      name: 'demo of a brokered secret in docker',
-      run: 'npm run demo:keys -- --runtime docker',
-      needs: DOCKER_TOOLS,
-      containers: ['docker'],
-      show: 24,
-    },
-  ],
-  engine: [
-    {
-      name: 'agents on engines of their own',
-      run: `${OPENCLAW} test/contract/openclaw/@(${OWN_ENGINES}).test.ts`,
-      needs: ['engines', 'servers'],
-    },
-    { name: 'agentd on the real engine', run: 'npm run test:engine', needs: ['engines'] },
-  ],
-}
+export const IN_TURN: StepInTurn[] = [
+  {
+    name: 'containers, images and walls on docker',
+    run: `${ONE} 'test/integration/sandboxes/docker*.test.ts' test/integration/openclaw/image.test.ts \
+      test/integration/openclaw/{docker-tidy,cluster-image}.test.ts test/integration/agentd/full-disk.test.ts \
+      'test/integration/isolation/*.test.ts'`,
+    needs: [...DOCKER_TOOLS, 'registry'],
+    containers: ['docker'],
+    paths: ['src/sandboxes/docker', 'src/openclaw/image.ts'],
+  },
+  {
+    name: 'contract on real parts',
+    // All contract tests that use a real part, and agent tests that need a container.
+    run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
+      test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
+      test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
+      test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
+      test/contract/openclaw/{live-skills,egress,brokered,a2a}.test.ts`,
+    env: { BERTH_TEST_STACK: 'real' },
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    paths: ['src/storage/kubo'],
+  },
+  {
+    name: 'pins on kubo, queue and limits on redis',
+    run: `node --test --test-concurrency=2 test/integration/files/psa-kubo.test.ts test/integration/vhosts/stream.test.ts \
+      test/integration/agents/restore.test.ts test/integration/operations/{queue,redis}.test.ts \
+      test/integration/http/rate-limit.test.ts`,
+    needs: ['servers', 'kubo'],
+    paths: ['src/storage/kubo', 'src/operations/queue'],
+  },
+  {
+    name: 'pins in an ipfs cluster',
+    run: `${ONE} 'test/integration/storage/cluster*.test.ts'`,
+    needs: ['servers', 'kubo', 'ipfsCluster'],
+    paths: ['src/storage/cluster'],
+  },
+  {
+    name: 'failover of postgresql, redis and valkey, and pgbouncer',
+    run: `${ONE} --test-global-setup=test/torture/setup.ts 'test/failover/*.test.ts'`,
+    needs: ['servers', 'pgbouncer', 'valkey'],
+    paths: ['test/failover'],
+  },
+  {
+    name: "statements on the distribution's postgresql",
+    run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
+    env: { BERTH_TEST_STACK: 'real' },
+    needs: ['servers'],
+    paths: ['prisma/migrations'],
+  },
+  {
+    name: 'the stack of docker-compose.yml',
+    run: `${STACK} ${ONE} 'test/compose/*.test.ts'`,
+    within: STACK,
+    needs: ['images'],
+    containers: ['berth-ci'],
+    paths: ['docker-compose.yml', 'Dockerfile'],
+  },
+  {
+    name: 'backup and restore',
+    run: 'npm run test:backup',
+    needs: ['servers', 'engines', 'kubo', 's3'],
+    isFinal: true,
+    paths: ['src/backup'],
+  },
+  {
+    name: 'blocks and uploads in s3',
+    run: `${ONE} 'test/integration/storage/bucket*.test.ts' test/integration/files/tus-bytes.test.ts \
+      test/contract/tus-bucket.processes.test.ts`,
+    needs: ['servers', 's3'],
+    paths: ['src/storage/embedded/bucket'],
+  },
+  {
+    name: 'resumable uploads with blocks in s3',
+    run: `${ONE} test/contract/tus.test.ts`,
+    env: { BERTH_TEST_BLOCKS: 's3' },
+    needs: ['servers', 's3'],
+    paths: ['src/storage/embedded/bucket'],
+  },
+  {
+    name: 'tls on caddy',
+    paths: ['deploy/caddy'],
+    run: 'npm run test:tls',
+    needs: ['servers', 'caddy', 'engines'],
+  },
+  { name: 'alert rules', paths: ['deploy/prometheus'], run: 'scripts/ci/prometheus.sh' },
+  {
+    name: 'berth in a cluster',
+    // The move of a Berth into the cluster takes too long, so run it by hand.
+    run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
+      test/integration/kubernetes/{chart*,engine-image}.test.ts`,
+    within: CLUSTER,
+    needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry', 's3'],
+    containers: ['berth-k8s-0', 'docker'],
+    paths: ['deploy/chart'],
+  },
+  {
+    name: 'torture',
+    run: 'npm run torture',
+    // Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points,
+    // with a different selection in each run.
+    env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
+    needs: [...DOCKER_TOOLS, 's3'],
+    containers: ['docker'],
+    isFinal: true,
+    paths: ['test/torture'],
+  },
+  {
+    name: 'agents in a cluster',
+    // With BERTH_TEST_STACK=kubernetes, contract tests of agents run in a cluster as well. A file takes up to eight
+    // minutes of processor time, so run them by hand: test/contract/openclaw/{brokered,terminal}.test.ts.
+    run: `${CLUSTER} ${ONE} test/integration/kubernetes/{cluster,driver,killed,open-network,states,walls}.test.ts`,
+    within: CLUSTER,
+    needs: [...DOCKER_TOOLS, 'kubernetes'],
+    containers: ['berth-k8s-0', 'docker'],
+    paths: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],
+  },
+  {
+    name: 'clients of others',
+    run: `${ONE} 'test/clients/*.test.ts'`,
+    needs: ['servers', 'engines', 'kubo'],
+    paths: ['clients', 'test/clients'],
+  },
+  {
+    name: 'demo of agents in docker',
+    run: 'npm run demo:agent -- --runtime docker',
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    show: 24,
+    paths: ['scripts/demo-agent.ts'],
+  },
+  {
+    name: 'demo of a budget in docker',
+    run: 'npm run demo:budget -- --runtime docker',
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    show: 24,
+    paths: ['scripts/demo-budget.ts'],
+  },
+  {
+    name: 'demo of forks in docker',
+    run: 'npm run demo:fork -- --runtime docker',
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    show: 24,
+    paths: ['scripts/demo-fork.ts', 'workers/agents'],
+  },
+  {
+    name: 'demo of a brokered secret in docker',
+    run: 'npm run demo:keys -- --runtime docker',
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    show: 24,
+    paths: ['scripts/demo-keys.ts'],
+  },
+  {
+    name: 'an agent on openclaw',
+    run: `${OPENCLAW} test/contract/openclaw/!(${OWN_ENGINES}).test.ts`,
+    needs: ['engines', 'servers'],
+    paths: ['src/openclaw', 'agentd', 'test/contract/openclaw'],
+  },
+  {
+    name: 'dashboard of an agent on openclaw',
+    run: `npm ci --prefix dashboard --no-audit --no-fund && ${OPENCLAW} dashboard/test/openclaw/*.test.ts`,
+    needs: ['browser', 'engines'],
+    paths: ['dashboard/src', 'dashboard/test/openclaw'],
+  },
+  {
+    name: 'agents on engines of their own',
+    run: `${OPENCLAW} test/contract/openclaw/@(${OWN_ENGINES}).test.ts`,
+    needs: ['engines', 'servers'],
+    paths: ['src/openclaw', 'workers/agents'],
+  },
+  { name: 'agentd on the real engine', paths: ['agentd'], run: 'npm run test:engine', needs: ['engines'] },
+]
 
 /** Compares the contract page with the tests that passed, including second tries. */
 export const LAST: Step[] = [

@@ -1,62 +1,72 @@
-/** Chooses the suites that a run of CI takes in addition to the embedded ones. The turn that has not passed for longest comes first. */
+/** Chooses the steps that a run of CI takes in addition to those that always run. */
+import type { Step } from './step.ts'
 
-/** In the order of CI_TURN=1 to 6. */
-export const TURNS = ['real', 'stack', 'chart', 'torture', 'cluster', 'engine'] as const
-export type Turn = (typeof TURNS)[number]
-
-/** A change to these files, or to anything below these folders, makes their turn run at once. */
-const PATHS: Record<Turn, string[]> = {
-  real: ['src/sandboxes/docker', 'src/storage/kubo', 'src/storage/cluster'],
-  stack: ['docker-compose.yml', 'Dockerfile', 'deploy/caddy', 'src/backup'],
-  chart: ['deploy/chart'],
-  torture: ['test/torture'],
-  cluster: ['src/sandboxes/kubernetes', 'deploy/kubernetes', 'scripts/ci/kubernetes'],
-  engine: ['src/openclaw', 'agentd'],
+export interface StepInTurn extends Step {
+  /** Files, or beginnings of their paths, whose change puts the step before the others. */
+  paths?: string[]
 }
 
-/** When a turn last passed on this machine, as ISO time, and at which commit. */
-export type Passes = Partial<Record<Turn, { at: string; commit: string }>>
+/** When a step last passed on this machine (ISO time), at which commit, and its CPU seconds. */
+export type Passes = Record<string, { at: string; commit: string; cpuSeconds?: number | undefined }>
 
-export interface Choice {
-  turns: Turn[]
+export interface Choice<S> {
+  steps: S[]
   why: string
 }
 
+/** CPU seconds of all chosen steps together; a larger step runs as the only one. */
+const BUDGET = 500
+
 /**
- * @param wanted CI_TURN: `all`, or a number from 1 to {@link TURNS}' length.
- * @param commit hash of HEAD, which decides on a machine where no turn has passed yet.
- * @param since a day before HEAD, as ISO time.
- * @param changed paths of the commits since then. @param versionChanged whether they changed the version of Berth.
- * @throws Error if `wanted` is neither.
+ * The steps whose code has changed since they last passed come first, then those that have not passed for longest. Steps
+ * that have never passed here follow each other in an order that depends on the commit, so that new machines differ.
+ * @param wanted CI_TURN: `all`, or a regular expression of names. @param head.commit hash of HEAD.
+ * @param head.since a day before HEAD, as ISO time. @param head.versionChanged whether Berth's version changed since.
+ * @param head.changedSince paths that changed since a commit.
+ * @throws Error if `wanted` matches no step.
  */
-export function chooseTurns(
+export function chooseSteps<S extends StepInTurn>(
+  steps: readonly S[],
   wanted: string | undefined,
   passes: Passes,
-  {
-    commit,
-    since,
-    changed,
-    versionChanged,
-  }: { commit: string; since: string; changed: string[]; versionChanged: boolean },
-): Choice {
-  if (wanted === 'all') return { turns: [...TURNS], why: 'CI_TURN=all' }
+  head: {
+    commit: string
+    since: string
+    versionChanged: boolean
+    changedSince: (commit: string) => string[]
+  },
+): Choice<S> {
+  if (wanted === 'all') return { steps: [...steps], why: 'CI_TURN=all' }
   if (wanted) {
-    const turn = TURNS[Number(wanted) - 1]
-    if (!turn) throw new Error(`CI_TURN is all or a number from 1 to ${TURNS.length}, not ${wanted}`)
-    return { turns: [turn], why: `CI_TURN=${wanted}` }
+    const chosen = steps.filter(({ name }) => new RegExp(wanted).test(name))
+    if (chosen.length === 0) throw new Error(`CI_TURN is all or a part of a step's name, not ${wanted}`)
+    return { steps: chosen, why: `CI_TURN=${wanted}` }
   }
-  const last = (turn: Turn) => passes[turn]?.at ?? ''
-  const unproven = TURNS.filter((turn) => last(turn) < since)
-  if (versionChanged && unproven.length > 0)
-    return { turns: unproven, why: 'the version changed, and they have not passed within a day' }
-  const touched = TURNS.filter((turn) =>
-    PATHS[turn].some((path) => changed.some((file) => file.startsWith(path))),
+  const lastPass = ({ name }: S) => passes[name]?.at ?? ''
+  const unproven = steps.filter((step) => lastPass(step) < head.since)
+  if (head.versionChanged && unproven.length > 0)
+    return { steps: unproven, why: 'the version changed, and they have not passed within a day' }
+  const first = Number.parseInt(head.commit.slice(0, 8), 16) % steps.length
+  const byAge = [...steps.slice(first), ...steps.slice(0, first)].sort((a, b) =>
+    lastPass(a) < lastPass(b) ? -1 : Number(lastPass(a) > lastPass(b)),
   )
-  const candidates = touched.length > 0 ? touched : [...TURNS]
-  const why = touched.length > 0 ? 'its code changed within a day' : 'it has not passed for longest'
-  if (Object.keys(passes).length === 0 && touched.length === 0) {
-    const turn = TURNS[Number.parseInt(commit.slice(0, 8), 16) % TURNS.length] as Turn
-    return { turns: [turn], why: 'no turn has passed here yet: by the hash of HEAD' }
+  const hasChanged = ({ name, paths = [] }: S) => {
+    const { commit } = passes[name] ?? {}
+    const changed = commit === undefined || paths.length === 0 ? [] : head.changedSince(commit)
+    return changed.some((file) => paths.some((path) => file.startsWith(path)))
   }
-  return { turns: [candidates.reduce((one, other) => (last(other) < last(one) ? other : one))], why }
+  const { changed = [], others = [] } = Object.groupBy(byAge, (step) =>
+    hasChanged(step) ? 'changed' : 'others',
+  )
+  let left = BUDGET
+  const chosen = [...changed, ...others].filter((step, i) => {
+    const cost = passes[step.name]?.cpuSeconds ?? BUDGET
+    if (i > 0 && cost > left) return false
+    left -= cost
+    return true
+  })
+  return {
+    steps: chosen,
+    why: changed.length > 0 ? 'code changed since they passed' : 'they have not passed for longest',
+  }
 }

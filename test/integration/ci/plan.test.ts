@@ -1,4 +1,4 @@
-/** The plan of a CI run: its turn, the list of flaky tests, and a step for each test file. */
+/** The plan of a CI run: its steps in turn, the list of flaky tests, and a step for each test file. */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,54 +6,63 @@ import { describe, it } from 'node:test'
 import { FLAKY_LIST, parseFlakyList, staleRows } from '../../../scripts/ci/flaky.ts'
 import { ALWAYS, FIRST, IN_TURN } from '../../../scripts/ci/steps.ts'
 import { TOOLS } from '../../../scripts/ci/tools.ts'
-import { chooseTurns, type Passes, TURNS } from '../../../scripts/ci/turns.ts'
+import { chooseSteps, type Passes } from '../../../scripts/ci/turns.ts'
 import { files as grouped } from '../../groups/group.ts'
 
 const cwd = join(import.meta.dirname, '../../..')
-const steps = [...FIRST, ...ALWAYS.flat(), ...Object.values(IN_TURN).flat()]
+const steps = [...FIRST, ...ALWAYS.flat(), ...IN_TURN]
 
-describe('the turn of a run', () => {
+describe('the steps in turn', () => {
   const head = {
     commit: '0000000c',
     since: '2026-11-20T00:00:00Z',
-    changed: ['README.md'],
     versionChanged: false,
+    changedSince: (_commit: string): string[] => [],
   }
+  const all = [
+    { name: 'docker', run: '', paths: ['src/sandboxes/docker'] },
+    { name: 'chart', run: '', paths: ['deploy/chart'] },
+    { name: 'torture', run: '' },
+    { name: 'tls', run: '' },
+    { name: 'demo', run: '' },
+  ]
   const passes: Passes = {
-    real: { at: '2026-11-03', commit: '' },
-    stack: { at: '2026-11-01', commit: '' },
-    chart: { at: '2026-11-02', commit: '' },
-    torture: { at: '2026-11-06', commit: '' },
-    cluster: { at: '2026-11-04', commit: '' },
-    engine: { at: '2026-11-05', commit: '' },
+    docker: { at: '2026-11-04', commit: 'd0c', cpuSeconds: 400 },
+    chart: { at: '2026-11-02', commit: 'c4a', cpuSeconds: 200 },
+    torture: { at: '2026-11-01', commit: '70f', cpuSeconds: 600 },
+    tls: { at: '2026-11-05', commit: '715', cpuSeconds: 40 },
+    demo: { at: '2026-11-03', commit: 'de0', cpuSeconds: 100 },
   }
-  const turnsOf = (wanted: string | undefined, known: Passes, more: Partial<typeof head> = {}) =>
-    chooseTurns(wanted, known, { ...head, ...more }).turns
+  const chosen = (known: Passes, more: Partial<typeof head> = {}, wanted?: string) =>
+    chooseSteps(all, wanted, known, { ...head, ...more }).steps.map(({ name }) => name)
 
-  it('the turn that has not passed for longest is next', () => {
-    assert.deepEqual(turnsOf(undefined, passes), ['stack'])
-    const { chart: _, ...others } = passes
-    assert.deepEqual(turnsOf(undefined, others), ['chart'])
+  it('the steps that have not passed for longest are next, as many as the budget has room for', () => {
+    const torture = { at: '2026-11-06', commit: '70f', cpuSeconds: 600 }
+    assert.deepEqual(chosen({ ...passes, torture }), ['chart', 'demo', 'tls'])
   })
-  it('the turn of a run on a new machine is derived from the commit', () => {
-    assert.deepEqual(turnsOf(undefined, {}), ['real'])
-    assert.deepEqual(turnsOf(undefined, {}, { commit: '0000000d' }), ['stack'])
+  it('a step that costs more than the budget runs alone once it is the oldest', () => {
+    assert.deepEqual(chosen(passes), ['torture'])
   })
-  it('the turn of a run is the one whose code has changed', () => {
-    assert.deepEqual(turnsOf(undefined, passes, { changed: ['deploy/chart/values.yaml'] }), ['chart'])
-    const changed = ['src/sandboxes/kubernetes.ts', 'src/sandboxes/docker/engine.ts']
-    assert.deepEqual(turnsOf(undefined, passes, { changed }), ['real'])
+  it('a step that has never passed is next, and on a new machine the commit decides', () => {
+    const { tls: _, ...others } = passes
+    assert.deepEqual(chosen(others), ['tls'])
+    assert.deepEqual(chosen({}), ['torture'])
+    assert.deepEqual(chosen({}, { commit: '0000000d' }), ['tls'])
   })
-  it('the turn of a run can be chosen', () => {
-    assert.deepEqual(turnsOf('5', passes), ['cluster'])
-    assert.deepEqual(turnsOf('all', passes), [...TURNS])
-    assert.throws(() => turnsOf('7', passes), /CI_TURN is all or a number from 1 to 6, not 7/)
+  it('steps whose code has changed since they passed come first', () => {
+    const changedSince = (commit: string) => (commit === 'd0c' ? ['src/sandboxes/docker/engine.ts'] : [])
+    assert.deepEqual(chosen(passes, { changedSince }), ['docker', 'demo'])
   })
-  it('a new version runs the turns that have not passed within a day, or else the next one', () => {
-    const released = (since: string) => turnsOf(undefined, passes, { versionChanged: true, since })
-    assert.deepEqual(released('2026-12-01T00:00:00Z'), [...TURNS])
-    assert.deepEqual(released(`${passes.stack?.at}1`), ['stack'])
-    assert.deepEqual(released('2026-11-01T00:00:00Z'), ['stack'])
+  it('steps in turn can be chosen by name', () => {
+    assert.deepEqual(chosen(passes, {}, 't.*e$'), ['torture'])
+    assert.deepEqual(chosen(passes, {}, 'all').length, all.length)
+    assert.throws(() => chosen(passes, {}, '7'), /CI_TURN is all or a part of a step's name, not 7/)
+  })
+  it('a new version runs the steps that have not passed within a day, or else the next ones', () => {
+    const released = (since: string) => chosen(passes, { versionChanged: true, since })
+    assert.equal(released('2026-12-01').length, all.length)
+    assert.deepEqual(released('2026-11-02'), ['torture'])
+    assert.deepEqual(released('2026-11-01'), ['torture'])
   })
 })
 
@@ -89,6 +98,13 @@ describe('the steps of CI', () => {
     assert.ok(files.length > 200)
     assert.deepEqual(
       files.filter((file) => !run.has(file)),
+      [],
+    )
+  })
+  it('the paths whose change brings a step forward exist', () => {
+    const paths = IN_TURN.flatMap((step) => step.paths ?? [])
+    assert.deepEqual(
+      paths.filter((path) => globSync(`${path}*`, { cwd }).length === 0),
       [],
     )
   })

@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { insertAgent } from '../../test/contract/agents/rows.ts'
-import { newAgent } from '../../test/contract/openclaw/context.ts'
-import { Device } from '../../test/contract/openclaw/device.ts'
-import { until } from '../../test/support/processes.ts'
-import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
+import { insertAgent } from '../../../test/contract/agents/rows.ts'
+import { newAgent } from '../../../test/contract/openclaw/context.ts'
+import { Device } from '../../../test/contract/openclaw/device.ts'
+import { until } from '../../../test/support/processes.ts'
+import { actionsOn, HOST_MS, HOSTILE, openDashboard } from '../support.ts'
 
 /** A start takes half a minute, and longer on a busy machine. */
 const UP_MS = 3 * HOST_MS

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, it } from 'node:test'
-import { sharedAgent } from '../../test/contract/openclaw/context.ts'
-import { until } from '../../test/support/processes.ts'
-import { actionsOn, HOST_MS, HOSTILE, openDashboard } from './support.ts'
+import { sharedAgent } from '../../../test/contract/openclaw/context.ts'
+import { until } from '../../../test/support/processes.ts'
+import { actionsOn, HOST_MS, HOSTILE, openDashboard } from '../support.ts'
 
 const dashboard = await openDashboard({ isShared: true })
 const { url, own, page, complaints, signIn, look } = dashboard
