@@ -39,6 +39,8 @@ export interface Destination {
   /** Path and query. */
   path: string
   headers: OutgoingHttpHeaders
+  /** True for a server that restarts by itself. If it breaks off, stalls or answers 503, it is not ready. */
+  mayRestart?: boolean
 }
 
 /**
@@ -140,14 +142,16 @@ export function forwardUpgrade(
   const sent = socket.pipe(first)
   const gone = () => asked.destroy()
   socket.once('end', gone).once('close', gone)
+  const failed = to.mayRestart ? 'not_ready' : 'engine'
   asked.once('timeout', () => asked.destroy(new Error('no answer')))
   asked.once('error', (error) => {
     if (isErrno(error, 'ECONNREFUSED')) refuseUpgrade(socket, 'not_ready', `${to.name} accepts no connection`)
-    else refuseUpgrade(socket, 'engine', `${to.name} cannot be reached: ${error.message}`)
+    else refuseUpgrade(socket, failed, `${to.name} cannot be reached: ${error.message}`)
   })
   asked.once('response', (answer) => {
     answer.destroy()
-    refuseUpgrade(socket, 'engine', `${to.name} answered ${answer.statusCode}`)
+    const code = answer.statusCode === 503 ? failed : 'engine'
+    refuseUpgrade(socket, code, `${to.name} answered ${answer.statusCode}`)
   })
   asked.once('upgrade', (answer, upstream, upstreamHead) => {
     socket.write(switchingProtocols('websocket', rawEndToEnd(answer)))

@@ -63,6 +63,7 @@ const destination = (port: number, path: string, headers: OutgoingHttpHeaders): 
   port,
   path,
   headers,
+  mayRestart: true,
 })
 
 /** The client's headers that the gateway gets. */

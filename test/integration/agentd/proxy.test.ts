@@ -185,6 +185,11 @@ test('an upgrade that the gateway does not make is rejected', async () => {
   gateway.port = port
   sockets.options.verifyClient = (_info, done) => done(false, 401)
   assert.equal(await refused(), 502)
+  // As while the engine restarts by itself, after a change of its config.
+  sockets.options.verifyClient = (_info, done) => done(false, 503)
+  assert.equal(await refused(), 503)
+  sockets.options.verifyClient = ({ req }: { req: IncomingMessage }) => req.socket.destroy().writable
+  assert.equal(await refused(), 503)
   sockets.options.verifyClient = undefined
 })
 
