@@ -65,8 +65,8 @@ export class ClusterPins {
   readonly #lostMs: number
   /** The peer next to Berth's Kubo. */
   own = ''
-  /** When each peer was last present. A peer that this process has never seen counts from the first question. */
-  readonly #seen = new Map<string, number>()
+  /** Since which look each known peer has been absent; undefined while it is present. */
+  readonly #absentSince = new Map<string, number | undefined>()
   #membersAt = 0
 
   /** @param lostMs How long a peer has to be gone until its replicas no longer count. */
@@ -86,13 +86,15 @@ export class ClusterPins {
     const id = await this.#client.call<PeerId>('GET', '/id', { signal })
     if (!id) throw new StorageError('unavailable', 'IPFS Cluster answered GET /id with 404')
     this.#membersAt = Date.now()
-    for (const peer of id.cluster_peers ?? []) this.#seen.set(peer, this.#membersAt)
+    const present = id.cluster_peers ?? []
+    for (const [peer, since] of this.#absentSince) this.#absentSince.set(peer, since ?? this.#membersAt)
+    for (const peer of present) this.#absentSince.set(peer, undefined)
     return id
   }
 
-  /** The peers that were present before and are not now, each with the time since when. */
+  /** The known peers that are not present, each with the time of the first look that did not find it. */
   absent(): [peer: string, since: number][] {
-    return [...this.#seen].filter(([, at]) => at < this.#membersAt)
+    return [...this.#absentSince].flatMap(([peer, since]) => (since === undefined ? [] : [[peer, since]]))
   }
 
   /** True if Cluster should keep a CID for Berth: on the own Kubo, and with enough replicas on peers that exist. */
@@ -258,10 +260,11 @@ export class ClusterPins {
   }
 
   #isLost(peer: string): boolean {
-    const seen = this.#seen.get(peer) ?? Date.now()
-    this.#seen.set(peer, seen)
-    // By the last look, not the clock: a peer that was present then is not lost because the next look is late.
-    return this.#membersAt - seen > this.#lostMs
+    // A peer that this process has never seen counts from the first question.
+    if (!this.#absentSince.has(peer)) this.#absentSince.set(peer, this.#membersAt)
+    const since = this.#absentSince.get(peer)
+    // From one look to another: a peer that a single look missed is not lost, however late that look was.
+    return since !== undefined && this.#membersAt - since > this.#lostMs
   }
 
   async #lookForPeers(signal: AbortSignal): Promise<void> {
