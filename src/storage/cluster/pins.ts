@@ -100,12 +100,17 @@ export class ClusterPins {
   /** True if Cluster should keep a CID for Berth: on the own Kubo, and with enough replicas on peers that exist. */
   async has(cid: CID, signal: AbortSignal): Promise<boolean> {
     await this.#lookForPeers(signal)
-    return this.#isWhole(await this.#allocation(cid, signal), await this.#wanted(cid))
+    const [pin, wanted] = await Promise.all([this.#allocation(cid, signal), this.#wanted(cid)])
+    if (this.#isWhole(pin, wanted)) return true
+    if (!pin?.allocations?.some((peer) => this.#isLost(peer))) return false
+    // It may have returned since the last look.
+    await this.id(signal)
+    return this.#isWhole(pin, wanted)
   }
 
   /** Every CID that Cluster lists under Berth's name. */
   async *list(signal: AbortSignal): AsyncGenerator<KeptCid> {
-    await this.#lookForPeers(signal)
+    await this.id(signal)
     const rows = this.#client.rows<Allocation>('/allocations', { signal, params: { filter: 'pin' } })
     let batch: Allocation[] = []
     for await (const row of rows) {
