@@ -64,7 +64,7 @@ export const IN_TURN: StepInTurn[] = [
     env: { BERTH_TEST_STACK: 'real' },
     needs: DOCKER_TOOLS,
     containers: ['docker'],
-    paths: ['src/storage/kubo'],
+    paths: ['src/storage/kubo', 'src/sandboxes/docker'],
   },
   {
     name: 'pins on kubo, queue and limits on redis',
@@ -124,11 +124,11 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: 'tls on caddy',
-    paths: ['deploy/caddy'],
     run: 'npm run test:tls',
     needs: ['servers', 'caddy', 'engines'],
+    paths: ['deploy/caddy'],
   },
-  { name: 'alert rules', paths: ['deploy/prometheus'], run: 'scripts/ci/prometheus.sh' },
+  { name: 'alert rules', run: 'scripts/ci/prometheus.sh', paths: ['deploy/prometheus'] },
   {
     name: 'berth in a cluster',
     // The move of a Berth into the cluster takes too long, so run it by hand.
@@ -214,9 +214,14 @@ export const IN_TURN: StepInTurn[] = [
     name: 'agents on engines of their own',
     run: `${OPENCLAW} test/contract/openclaw/@(${OWN_ENGINES}).test.ts`,
     needs: ['engines', 'servers'],
-    paths: ['src/openclaw', 'workers/agents'],
+    paths: ['src/openclaw', 'agentd', 'workers/agents'],
   },
-  { name: 'agentd on the real engine', paths: ['agentd'], run: 'npm run test:engine', needs: ['engines'] },
+  {
+    name: 'agentd on the real engine',
+    run: 'npm run test:engine',
+    needs: ['engines'],
+    paths: ['src/openclaw', 'agentd'],
+  },
 ]
 
 /** Compares the contract page with the tests that passed, including second tries. */

@@ -64,6 +64,11 @@ describe('the steps in turn', () => {
     assert.deepEqual(released('2026-11-02'), ['torture'])
     assert.deepEqual(released('2026-11-01'), ['torture'])
   })
+  it('a new version also runs the steps whose code has changed since they passed', () => {
+    const changedSince = (commit: string) => (commit === 'c4a' ? ['deploy/chart/values.yaml'] : [])
+    const since = '2026-11-02'
+    assert.deepEqual(chosen(passes, { versionChanged: true, since, changedSince }), ['chart', 'torture'])
+  })
 })
 
 describe('the list of flaky tests', () => {

@@ -1,5 +1,4 @@
 /** Converts a folder to a stream from which `git fast-import` makes one commit (git-fast-import(1)). */
-
 import { releasePassed } from '../../../src/lib/process/memory-at-rest.ts'
 import type { FolderEntry } from '../../../src/storage/dag/folder.ts'
 import { encodeName } from '../../../src/storage/dag/names.ts'
