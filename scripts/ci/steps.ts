@@ -10,7 +10,7 @@ const ONE = 'node --test --test-concurrency=1'
 
 /** Whether a contract test uses Kubo, Redis or Docker: the others prove nothing new on real parts. */
 const WITHOUT_PARTS =
-  'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|oidc|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
+  'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
 
 /** Tests of agents that start engines of their own, most of which take 13 CPU-seconds; the others share one agent. */
 const OWN_ENGINES =
@@ -59,6 +59,7 @@ export const IN_TURN: StepInTurn[] = [
     run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
       test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
       test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
+      test/contract/{command-line,gateway-serving-memory,gc}.processes.test.ts \
       test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
       test/contract/openclaw/{live-skills,egress,brokered,a2a}.test.ts`,
     env: { BERTH_TEST_STACK: 'real' },

@@ -1,6 +1,7 @@
 /**
- * Runs the files of the contract suite in a dozen processes of `npm test`: a process for each file would take a second
- * of processor time more, to load modules, Prisma's engine and the OpenAPI document. Each file also runs by itself.
+ * Runs most files of `npm test` in a dozen processes: a process for each file would take up to a second of processor
+ * time more, to load modules, Prisma's engine and the OpenAPI document. Each file also runs by itself. Files named
+ * `*.alone.test.ts` do not share a process, because they have hooks for all tests, or replace its timers or user.
  */
 import { globSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -13,13 +14,14 @@ const groups = globSync('*.test.ts', { cwd: import.meta.dirname }).length
 /** Its tests are declared in other files, so their records would not name it. */
 const ALONE = ['contract/sdk.test.ts']
 
-/** Files in a folder of this list, or directly in `contract`. Other suites run those of `openclaw` and `*.processes`. */
-const FOLDERS = ['', '/admin', '/agents', '/report', '/workspaces']
+/** Other suites run the files in other folders, and `*.processes`. */
+const SUITES = [
+  'contract/{,admin,agents,report,workspaces}/*.test.ts',
+  'integration/{,!(agents|agentd|agent-proxy|openclaw|sandboxes|standalone|storage)/**}/*.test.ts',
+]
 
 /** The files of all groups, below `test`. */
-export const files = FOLDERS.flatMap((folder) => globSync(`contract${folder}/*.test.ts`, { cwd }))
-  .filter((file) => !file.endsWith('.processes.test.ts') && !ALONE.includes(file))
-  .sort()
+export const files = globSync(SUITES, { cwd, exclude: ['**/*.{processes,alone}.test.ts', ...ALONE] }).sort()
 
 /**
  * Runs the tests of a group once all of its files are loaded: if the tests of those loaded so far ended first, Node would

@@ -1,6 +1,6 @@
 /**
  * A hand-written statement with the types of its parameters and rows, in PostgreSQL's names. TypeScript uses these
- * types. `test/integration/db/statements.test.ts` has a migrated database describe each statement and compares the
+ * types. `test/integration/db/statements.alone.test.ts` has a migrated database describe each statement and compares the
  * types, so they cannot be wrong. PostgreSQL does not report whether a column may be null; a `?` marks those.
  */
 import { type Queryable, queryOne, type Result } from '../pool.ts'
