@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Socket } from 'node:net'
 import { joinSockets } from '../../agentd/relay.ts'
 import { type Binding, bind, bindSocket } from '../lib/net/bind.ts'
+import { refuseMalformed } from '../lib/net/malformed.ts'
 import { detachedResponse, isWebSocket } from '../lib/net/websocket.ts'
 import type { ProxyError } from './dial.ts'
 
@@ -92,7 +93,7 @@ export class Listener {
       socket.on('error', () => {})
       if (!this.#admit(socket)) socket.destroy()
     })
-    server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket))
+    refuseMalformed(server, 'text/plain', (status) => `${STATUS_CODES[status]}\n`)
     server.on('request', (req, res) => void this.#options.exchange('request', req, res, undefined))
     server.on('upgrade', (req, client, head) =>
       this.#detached('upgrade', req, { client: client as Socket, head }),
@@ -152,14 +153,4 @@ export function refuse(res: ServerResponse, { status, message }: ProxyError): vo
   res.setHeader('Connection', 'close')
   if (status === 407) res.setHeader('Proxy-Authenticate', 'Basic realm="berth"')
   res.end(`${message}\n`)
-}
-
-/** Responds to bytes that Node's parser did not accept as a request. */
-function refuseMalformed(error: NodeJS.ErrnoException, client: Socket): void {
-  // After an earlier response on this connection, these bytes could be read as part of it.
-  if (!client.writable || client.bytesWritten > 0) return void client.destroy()
-  const status = { ERR_HTTP_REQUEST_TIMEOUT: 408, HPE_HEADER_OVERFLOW: 431 }[error.code ?? ''] ?? 400
-  const text = `${STATUS_CODES[status]}\n`
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: text/plain\r\nContent-Length: ${text.length}`
-  client.end(`${head}\r\nConnection: close\r\n\r\n${text}`, () => client.destroy())
 }

@@ -1,5 +1,6 @@
 import { createServer, type RequestListener } from 'node:http'
 import { bind } from '../lib/net/bind.ts'
+import { refuseMalformed } from '../lib/net/malformed.ts'
 import { shownHost } from '../lib/net/shown-host.ts'
 import { isWebSocket } from '../lib/net/websocket.ts'
 import { serveUpgrades, toOriginForm } from './upgrade.ts'
@@ -23,6 +24,12 @@ const IDLE_MS = 50
 /** Without a request timeout, Node would have none for headers. It checks for late headers at this interval. */
 const HEADERS_MS = 20_000
 const LATE_MS = 5000
+/** Errors of requests that Node's parser rejects, by status. */
+const MALFORMED: Record<number, string> = {
+  400: 'This is not a valid HTTP request',
+  408: 'The headers did not arrive in time',
+  431: 'The URL and the headers are longer than 16 KiB',
+}
 /** Longer than the minute for which proxies keep a connection open, so that the sender closes first. */
 const KEEP_ALIVE_MS = 75_000
 
@@ -61,6 +68,7 @@ export async function listen(
     requests++
     res.once('close', () => requests--)
   })
+  refuseMalformed(server, 'application/json', (status) => JSON.stringify({ error: MALFORMED[status] }))
   serveUpgrades(server, app)
   const bound = await bind(server, { host, port, settings: { host: 'HOST', port: 'PORT' } })
   return {

@@ -5,6 +5,7 @@ import helmet from 'helmet'
 import { pinoHttp } from 'pino-http'
 import { Histogram } from 'prom-client'
 import { badRequest } from '../errors.ts'
+import { LINGER_MS } from '../lib/net/malformed.ts'
 import { describeError, type Logger, shortUrl } from '../log.ts'
 import type { RouteServices } from './admission.ts'
 import { errorHandler, pointToGateway, unknownRoute } from './error-handler.ts'
@@ -83,8 +84,6 @@ function requestLog(logger: Logger) {
     },
   })
 }
-
-const LINGER_MS = 10_000
 
 /**
  * After a response that was sent before the end of the request's body, the rest is read and discarded. If the

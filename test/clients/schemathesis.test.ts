@@ -83,7 +83,8 @@ test('every response conforms to /openapi.json, and requests that it forbids are
     await readFile(report, 'utf8'),
   )
   console.log(`${test_cases.generated} cases, ${EXAMPLES} examples`)
-  assert.deepEqual([...failures, ...errors], [], stdout.slice(-20_000))
+  // A request can be a line of many kilobytes.
+  assert.deepEqual([...failures, ...errors], [], stdout.replace(/(?<=^.{500}).+/gm, '…').slice(-20_000))
   assert.ok(complete)
   assert.ok(test_cases.generated > 20 * operations.tested)
   // Each part has two seconds to respond, after the remaining work of the requests.

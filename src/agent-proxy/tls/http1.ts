@@ -1,7 +1,8 @@
 /** Requests of HTTP/1.1 on terminated connections. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { hasBody, passBody, rawEndToEnd } from '../../../agentd/relay.ts'
+import { refuseMalformed } from '../../lib/net/malformed.ts'
 import { detachedResponse, isWebSocket } from '../../lib/net/websocket.ts'
 import { type Detached, refuse } from '../listener.ts'
 import type { Answered, Asked } from './asked.ts'
@@ -34,11 +35,7 @@ export function serveHttp1(limits: Http1Limits, exchange: (socket: Socket, asked
   server.on('request', (req, res) => exchange(req.socket, asked(req, res)))
   server.on('upgrade', (req, client, head) => detached(req, { client: client as Socket, head }))
   server.on('connect', (req, client, head) => detached(req, { client: client as Socket, head }))
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable && (socket as Socket).bytesWritten === 0)
-      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-    else socket.destroy()
-  })
+  refuseMalformed(server, 'text/plain', (status) => `${STATUS_CODES[status]}\n`)
   return server
 }
 

@@ -126,7 +126,13 @@ const responses: Record<string, Json> = {
   426: failure('The route is a WebSocket, and the request asks for no upgrade.', {
     upgrade_required: 'This is a WebSocket: ask for an upgrade',
   }),
-  431: { description: 'The URL or the headers are larger than 16 KiB. The response has no body.' },
+  // Its request never had an id.
+  431: {
+    ...failure('The URL and the headers are longer than 16 KiB.', {
+      too_long: 'The URL and the headers are longer than 16 KiB',
+    }),
+    headers: {},
+  },
   500: failure('An internal error; the log has the cause.', { internal: 'Internal server error' }),
   502: failure('An agent or a remote server sent an invalid response.', {
     bad_answer: 'The agent sent no valid answer',
