@@ -18,7 +18,7 @@ interface Way {
 interface Answer {
   ok: boolean
   payload?: any
-  error?: { code: string; details?: any }
+  error?: { code: string; details?: any; retryable?: boolean }
 }
 
 export class Device {
@@ -60,7 +60,8 @@ export class Device {
         socket.on('message', (data) => {
           const frame = JSON.parse(String(data))
           if (frame.event === 'connect.challenge') socket.send(this.#hello(frame.payload, token, scopes))
-          else if (frame.type === 'res') resolve(frame)
+          else if (frame.type === 'res')
+            resolve(frame.error?.retryable && performance.now() < deadline ? undefined : frame)
         })
       })
     } finally {

@@ -59,7 +59,12 @@ describe('a fork of a running agent', async () => {
     )
   const device = new Device()
   const host = `${parent.agentId}.agents.localhost:${new URL(context.url).port}`
-  await device.connect({ url: context.url, host, token: parent.record.gatewayToken })
+  const { error: refusal } = await device.connect({
+    url: context.url,
+    host,
+    token: parent.record.gatewayToken,
+  })
+  assert.equal(refusal?.code, 'NOT_PAIRED')
   const approved = await parent.gateway.post(`${parent.path}/devices/approve-all`, {})
   assert.equal(approved.body.approved.length, 1)
   const reply = await finalAnswer(api, `${parent.path}/fork`, { name: 'Byron' })
