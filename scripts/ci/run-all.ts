@@ -27,6 +27,8 @@ export interface Settings {
   /** Today, as 2026-11-28. */
   date: string
   commit: string
+  /** Called for each step that passes at its first try. */
+  passed?: (result: StepResult) => void
 }
 
 export interface Outcome {
@@ -57,6 +59,7 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
   const run = async (step: Step) => {
     const result = await runWithTools(step, tools, dir)
     results.push(result)
+    if (result.code === 0) settings.passed?.(result)
     say(await resultText(result))
   }
   for (const step of plan.first) await run(step)

@@ -27,8 +27,6 @@ interface Kept {
   clean: Record<string, number>
 }
 
-const DAY_MS = 86_400_000
-
 const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth')
 /** The latest run's output: a landing shows only its end. */
@@ -48,6 +46,12 @@ const kept: Kept = {
   ...(existsSync(file) && JSON.parse(readFileSync(file, 'utf8'))),
 }
 
+function save(): void {
+  // By a rename: a run that is killed must not leave a file that the next run cannot read.
+  writeFileSync(`${file}.new`, `${JSON.stringify(kept, undefined, 2)}\n`)
+  renameSync(`${file}.new`, file)
+}
+
 /** Paths that changed since a commit; none if this clone does not have it. */
 function changedSince(earlier: string): string[] {
   try {
@@ -57,15 +61,8 @@ function changedSince(earlier: string): string[] {
   }
 }
 
-const [commit = '', committed = ''] = git('log', '-1', '--format=%H %cI').split(' ')
-const since = new Date(Date.parse(committed) - DAY_MS).toISOString()
-const { steps: due, why } = chooseSteps(IN_TURN, process.env.CI_TURN, kept.passes, {
-  commit,
-  since,
-  versionChanged:
-    git('log', `--since=${since}`, '--format=%H', '-G^  "version":', '--', 'package.json') !== '',
-  changedSince,
-})
+const commit = git('log', '-1', '--format=%H')
+const { steps: due, why } = chooseSteps(IN_TURN, process.env.CI_TURN, kept.passes, { commit, changedSince })
 say(`In turn, because ${why}: ${due.map(({ name }) => name).join('; ')}`)
 
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-'))
@@ -89,12 +86,21 @@ const plan = {
   last: LAST,
   tools: TOOLS,
 }
-const outcome = await runAll(plan, { dir, say, listed, earlier: kept.flakes, date, commit })
+const isDue = new Set(due.map(({ name }) => name))
+/** At once: a run that reaches its time limit has still proven these. */
+const keepPass = (name: string, cpuSeconds: number | undefined) => {
+  if (!isDue.has(name)) return
+  kept.passes[name] = { at: new Date().toISOString(), commit, cpuSeconds }
+  save()
+}
+const outcome = await runAll(plan, {
+  ...{ dir, say, listed, earlier: kept.flakes, date, commit },
+  passed: ({ step, cpuSeconds }) => keepPass(step.name, cpuSeconds),
+})
 
-for (const { name } of due) {
+for (const name of isDue) {
   const { at, commit: before } = kept.passes[name] ?? {}
-  if (!outcome.broken.includes(name))
-    kept.passes[name] = { at: new Date().toISOString(), commit, cpuSeconds: outcome.cpuSeconds[name] }
+  if (!outcome.broken.includes(name)) keepPass(name, outcome.cpuSeconds[name])
   else say(before ? `${name} last passed at ${before.slice(0, 8)}, ${at}` : `${name} has not passed here`)
 }
 for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
@@ -103,9 +109,7 @@ for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
     say(`CLEAN ${listedFile}: ${CLEAN_RUNS} runs; remove it from test/flaky.md`)
 }
 kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
-// By a rename: a run that is killed must not leave a file that the next run cannot read.
-writeFileSync(`${file}.new`, `${JSON.stringify(kept, undefined, 2)}\n`)
-renameSync(`${file}.new`, file)
+save()
 
 if (outcome.failed === 0) rmSync(dir, { recursive: true, force: true })
 else say(`Logs: ${dir}`)

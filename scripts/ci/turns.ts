@@ -19,10 +19,8 @@ const BUDGET = 500
 
 /**
  * The steps whose code has changed since they last passed come first, then those that have not passed for longest. Steps
- * that have never passed here follow each other in an order that depends on the commit, so that new machines differ. On a
- * new version, all steps run that have not passed within a day, or whose code has changed since.
+ * that have never passed here follow each other in an order that depends on the commit, so that new machines differ.
  * @param wanted CI_TURN: `all`, or a regular expression of names. @param head.commit hash of HEAD.
- * @param head.since a day before HEAD, as ISO time. @param head.versionChanged whether Berth's version changed since.
  * @param head.changedSince paths that changed since a commit.
  * @throws Error if `wanted` matches no step.
  */
@@ -30,12 +28,7 @@ export function chooseSteps<S extends StepInTurn>(
   steps: readonly S[],
   wanted: string | undefined,
   passes: Passes,
-  head: {
-    commit: string
-    since: string
-    versionChanged: boolean
-    changedSince: (commit: string) => string[]
-  },
+  head: { commit: string; changedSince: (commit: string) => string[] },
 ): Choice<S> {
   if (wanted === 'all') return { steps: [...steps], why: 'CI_TURN=all' }
   if (wanted) {
@@ -49,9 +42,6 @@ export function chooseSteps<S extends StepInTurn>(
     const changed = commit === undefined || paths.length === 0 ? [] : head.changedSince(commit)
     return changed.some((file) => paths.some((path) => file.startsWith(path)))
   }
-  const unproven = steps.filter((step) => lastPass(step) < head.since || hasChanged(step))
-  if (head.versionChanged && unproven.length > 0)
-    return { steps: unproven, why: 'the version changed, and they passed more than a day or a change ago' }
   const first = Number.parseInt(head.commit.slice(0, 8), 16) % steps.length
   const byAge = [...steps.slice(first), ...steps.slice(0, first)].sort((a, b) =>
     lastPass(a) < lastPass(b) ? -1 : Number(lastPass(a) > lastPass(b)),

@@ -100,7 +100,7 @@ const PAGES: Record<string, (files: number) => string> = {
   'pin queue, a status that no pin has': () => '/v3/files/public/pin_by_cid?status=over_max_size',
   'pin queue, one CID': (n) => `/v3/files/public/pin_by_cid?cid=${cidOf(n / 2 + 1)}`,
   'Pinning Service API, one CID': (n) => `/psa/pins?cid=${cidOf(n / 2 + 1)}`,
-  '* Pinning Service API, one name': (n) => `/psa/pins?name=invoice%20report%20${n / 2 + 1}.pdf`,
+  'Pinning Service API, one name': (n) => `/psa/pins?name=invoice%20report%20${n / 2 + 1}.pdf`,
   '* Pinning Service API, part of one name': (n) => `/psa/pins?name=${n / 2 + 1}.pdf&match=partial`,
   'operations, first page': () => '/v0/operations',
   'operations, failed': () => '/v0/operations?state=failed',

@@ -13,12 +13,7 @@ const cwd = join(import.meta.dirname, '../../..')
 const steps = [...FIRST, ...ALWAYS.flat(), ...IN_TURN]
 
 describe('the steps in turn', () => {
-  const head = {
-    commit: '0000000c',
-    since: '2026-11-20T00:00:00Z',
-    versionChanged: false,
-    changedSince: (_commit: string): string[] => [],
-  }
+  const head = { commit: '0000000c', changedSince: (_commit: string): string[] => [] }
   const all = [
     { name: 'docker', run: '', paths: ['src/sandboxes/docker'] },
     { name: 'chart', run: '', paths: ['deploy/chart'] },
@@ -57,17 +52,6 @@ describe('the steps in turn', () => {
     assert.deepEqual(chosen(passes, {}, 't.*e$'), ['torture'])
     assert.deepEqual(chosen(passes, {}, 'all').length, all.length)
     assert.throws(() => chosen(passes, {}, '7'), /CI_TURN is all or a part of a step's name, not 7/)
-  })
-  it('a new version runs the steps that have not passed within a day, or else the next ones', () => {
-    const released = (since: string) => chosen(passes, { versionChanged: true, since })
-    assert.equal(released('2026-12-01').length, all.length)
-    assert.deepEqual(released('2026-11-02'), ['torture'])
-    assert.deepEqual(released('2026-11-01'), ['torture'])
-  })
-  it('a new version also runs the steps whose code has changed since they passed', () => {
-    const changedSince = (commit: string) => (commit === 'c4a' ? ['deploy/chart/values.yaml'] : [])
-    const since = '2026-11-02'
-    assert.deepEqual(chosen(passes, { versionChanged: true, since, changedSince }), ['chart', 'torture'])
   })
 })
 

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { flakyLine } from '../../../scripts/ci/flaky.ts'
 import { type Plan, runAll, type Settings } from '../../../scripts/ci/run-all.ts'
-import type { Step } from '../../../scripts/ci/step.ts'
+import type { Step, StepResult } from '../../../scripts/ci/step.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-test-'))
 after(() => rmSync(dir, { recursive: true }))
@@ -126,9 +126,16 @@ describe('a listed file', () => {
 })
 
 describe('a step', () => {
-  it('a step that fails without a failing test fails the run', async () => {
-    const { failed, said } = await run({ chains: [[{ name: 'check', run: 'echo no; exit 1' }]] })
+  it('a step that fails without a failing test fails the run, which reports only passed steps', async () => {
+    const steps = [
+      { name: 'check', run: 'echo no; exit 1' },
+      { name: 'audit', run: 'true' },
+    ]
+    const reported: string[] = []
+    const passed = ({ step }: StepResult) => reported.push(step.name)
+    const { failed, said } = await run({ chains: [steps] }, { passed })
     assert.equal(failed, 1)
+    assert.deepEqual(reported, ['audit'])
     assert.match(said, /no\n-- check: 0 passed, 1 failed/)
   })
   it('a step fails if its tests pass and its command fails', async () => {
