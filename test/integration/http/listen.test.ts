@@ -1,6 +1,6 @@
 /**
- * Connections to the server: a connection beyond the limit is closed, and one that has ended frees its place. What
- * clients receive if Node's parser rejects their request.
+ * Connections to the server: a connection beyond the limit is closed, and one that has ended frees its place. Requests
+ * that Node's parser rejects get a response.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -58,7 +58,7 @@ it('a client with long headers receives 431, even if it is still sending', async
   assert.equal(body, '{"error":"The URL and the headers are longer than 16 KiB"}')
 })
 
-it('bytes that are no request get 400, and a request whose body becomes invalid ends', async () => {
+it('invalid bytes get 400, and a request with an invalid chunk ends', async () => {
   for (const [request, expected] of [
     ['nonsense\r\n\r\n', /^HTTP\/1\.1 400 [\s\S]*\{"error":"This is not a valid HTTP request"\}$/],
     ['POST /waits HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n', /^HTTP\/1\.1 400 /],
