@@ -1,7 +1,7 @@
 /**
  * Runs most files of `npm test` in a dozen processes: a process for each file would take up to a second of processor
  * time more, to load modules, Prisma's engine and the OpenAPI document. Each file also runs by itself. Files named
- * `*.alone.test.ts` do not share a process, because they have hooks for all tests, or replace its timers, settings or user.
+ * `*.alone.test.ts` share no process, because they have hooks for all tests, or replace its timers, settings or user.
  */
 import { globSync } from 'node:fs'
 import { basename, join } from 'node:path'
