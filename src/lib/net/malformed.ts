@@ -14,27 +14,25 @@ const STATUSES: Record<string, number> = { ERR_HTTP_REQUEST_TIMEOUT: 408, HPE_HE
  * @param mediaType of the bodies. @param body of a response, by status.
  */
 export function refuseMalformed(server: Server, mediaType: string, body: (status: number) => string): void {
-  const unfinished = new WeakMap<Socket, Set<ServerResponse>>()
+  const latest = new WeakMap<Socket, ServerResponse>()
   const refused = new WeakSet<Socket>()
-  server.prependListener('request', ({ socket }, res) => {
-    const responses = unfinished.get(socket) ?? new Set()
-    unfinished.set(socket, responses.add(res))
-    res.once('close', () => responses.delete(res))
-  })
+  server.prependListener('request', ({ socket }, res) => void latest.set(socket, res))
   server.on('clientError', (error: NodeJS.ErrnoException, client) => {
     const socket = client as Socket
     // The parser reports each further piece.
     if (refused.has(socket)) return
     refused.add(socket)
-    const responses = [...(unfinished.get(socket) ?? [])]
-    // The client could take the response for a part of one that has begun.
-    if (!socket.writable || responses.some((res) => res.headersSent)) return void socket.destroy()
+    const last = latest.get(socket)
+    const open = last?.closed ? undefined : last
+    // The client could take this for a part of a response that has begun. A response without a socket waits for another.
+    const hasBegun = open && (open.headersSent || open.socket !== socket)
+    if (!socket.writable || hasBegun) return void socket.destroy()
     const status = STATUSES[error.code ?? ''] ?? 400
     const text = body(status)
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${mediaType}\r\nContent-Length: ${Buffer.byteLength(text)}`
     socket.end(`${head}\r\nConnection: close\r\n\r\n${text}`, () => {
-      // Its requests would wait for the rest of their bodies.
-      if (responses.length > 0) socket.destroy()
+      // Its request would wait for the rest of the body.
+      if (open) socket.destroy()
     })
     const cut = setTimeout(() => socket.destroy(), LINGER_MS)
     socket.once('close', () => clearTimeout(cut))
