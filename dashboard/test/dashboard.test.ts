@@ -6,13 +6,15 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { describe, it } from 'node:test'
 import openapiTS, { astToString } from 'openapi-typescript'
+import { documentStamp } from '../../test/support/openapi.ts'
 import { HOSTILE, openDashboard } from './support.ts'
 
 const { url, anonymous, own, page, complaints, newPage, link, look } = await openDashboard()
 
 describe('the dashboard', () => {
   it('the client’s types match /openapi.json', async () => {
-    const made = astToString(await openapiTS(anonymous.document as never))
+    const { document } = anonymous
+    const made = `${documentStamp(document)}\n${astToString(await openapiTS(document as never))}`
     const types = new URL('../../clients/typescript/src/schema.ts', import.meta.url)
     if (process.env.BERTH_TEST_DOCS === 'write') await writeFile(types, made)
     assert.ok((await readFile(types, 'utf8')) === made, 'run `npm run docs:dashboard`')

@@ -1,7 +1,7 @@
 /** The OpenAPI document and its page, compared with the routes that a real web process has mounted. */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,7 @@ import { loadConfig } from '../../../src/config.ts'
 import type { RunningRole } from '../../../src/roles/running-role.ts'
 import { openWeb } from '../../../src/roles/web.ts'
 import { startDatabase, type TestDatabase } from '../../support/database.ts'
+import { documentStamp } from '../../support/openapi.ts'
 
 interface Content {
   schema: object
@@ -85,6 +86,12 @@ describe('the document', () => {
     // Only agent proxies call internal routes, and /mcp has a protocol of its own.
     const open = mounted(stack).filter((route) => !/ \/(internal\/|mcp$)/.test(route))
     assert.deepEqual(documented.sort(), open.sort())
+  })
+
+  it('the types of the TypeScript client were generated from the OpenAPI document', async () => {
+    const types = new URL('../../../clients/typescript/src/schema.ts', import.meta.url)
+    const [stamp] = (await readFile(types, 'utf8')).split('\n')
+    assert.equal(stamp, documentStamp(document as never), 'run `npm run docs:dashboard`')
   })
 
   it('the OpenAPI document names each operation once, under a described tag', () => {
