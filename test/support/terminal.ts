@@ -2,6 +2,9 @@
 import { type ClientOptions, WebSocket } from 'ws'
 import { until } from './processes.ts'
 
+/** Connections to the address of a replaced pod would hang for minutes. */
+const OPEN_MS = 20_000
+
 export class TerminalClient {
   readonly raw: WebSocket
   /** Everything that was shown. */
@@ -16,7 +19,8 @@ export class TerminalClient {
 
   /** @param path with the query. */
   constructor(url: string, path: string, options: ClientOptions) {
-    this.raw = new WebSocket(`${url.replace(/^http/, 'ws')}${path}`, options)
+    const address = `${url.replace(/^http/, 'ws')}${path}`
+    this.raw = new WebSocket(address, { handshakeTimeout: OPEN_MS, ...options })
     this.raw.on('error', () => {})
     this.raw.on('message', (data: Buffer, isBinary) => {
       if (!isBinary) return void this.messages.push(JSON.parse(String(data)))

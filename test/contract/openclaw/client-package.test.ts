@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { STAND_IN } from '../../integration/agents/stand-in.ts'
 import { useFolder } from '../../support/folder.ts'
 import { openContext } from '../context.ts'
 import { remove, sharedAgent, useStandIn } from './context.ts'
@@ -17,7 +18,8 @@ const context = await openContext()
 
 it('the examples of the client’s README compile and run with the published package', async () => {
   const { agentId, api } = await sharedAgent(context)
-  await useStandIn(context, await context.sharedWorkspace(), { name: 'Researcher' })
+  // The client first reports a step after a second.
+  await useStandIn(context, await context.sharedWorkspace(), { name: 'Researcher', version: STAND_IN.late })
   after(async () => {
     const { agents } = (await api.get('/v0/agents')).body
     for (const agent of agents) if (agent.name === 'Researcher') await remove(api, agent.agentId)

@@ -85,13 +85,14 @@ describe('deleting a group', () => {
        VALUES ($1, $2, 'public', 'pinned', 'cid', 'cid', '{}', '{}', $3)`,
       [fileId, workspaceId, from],
     )
-    const { put } = await transaction(pool, async (client) => {
+    const moved = await transaction(pool, async (client) => {
       await client.query('DELETE FROM file_group WHERE id = $1', [to])
       const put = addToGroup(prisma, { workspaceId, network: 'public' }, to, fileId)
+      const result = assert.rejects(put, { status: 404, message: 'There is no such group' })
       await until('the change waits for the deletion', isBlocked)
-      return { put }
+      return { result }
     })
-    await assert.rejects(put, { status: 404, message: 'There is no such group' })
+    await moved.result
     const { rows } = await pool.query('SELECT group_id FROM file WHERE id = $1', [fileId])
     assert.deepEqual(rows, [{ group_id: from }])
   })

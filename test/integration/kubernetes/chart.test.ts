@@ -134,11 +134,12 @@ describe('a Berth in a cluster', { skip }, () => {
     const ofWeb = '--selector=app.kubernetes.io/component=web'
     await kubectl('--namespace', NAMESPACE, 'delete', 'pods', ofWeb, '--grace-period=0', '--force')
     await first.closed
-    const second = await until('another web pod leads to it', async () => {
+    const reopen = async () => {
       const one = client.terminal(agent, { terminal, after })
       t.after(() => one.raw.terminate())
       return (await Promise.race([one.refused, one.closed])) === undefined && one
-    })
+    }
+    const second = await until('another web pod leads to it', reopen, 120_000)
     await second.sees('before and after\r\n')
     assert.doesNotMatch(second.shown, /sleep/)
     second.type('exit 7\r')
@@ -276,6 +277,10 @@ describe('a Berth in a cluster', { skip }, () => {
     const kinds = 'deployments,services,jobs,networkpolicies,poddisruptionbudgets'
     assert.deepEqual(await namesOf(NAMESPACE, kinds), [])
     assert.deepEqual(await namesOf(AGENTS, 'roles,rolebindings'), [])
+    // The cluster deletes the policy of a check in the background, once its pod is gone.
+    await until('the policy of the network check is deleted', async () =>
+      (await namesOf(AGENTS, 'networkpolicies')).every((name) => !name.includes('berth-check')),
+    )
     assert.deepEqual((await namesOf(AGENTS, 'networkpolicies,serviceaccounts')).sort(), [
       'networkpolicy.networking.k8s.io/berth-nothing',
       'serviceaccount/berth-agent',
