@@ -60,6 +60,7 @@ export const group = <S extends z.ZodRawShape>(description: string, shape: S, ma
 export const yaml = <S extends z.ZodType>(schema: S) =>
   text
     .transform((value, context) => {
+      if (value === '') return {}
       // Loaded on first use, because most processes read no such setting.
       const { parse } = require('yaml') as typeof import('yaml')
       try {

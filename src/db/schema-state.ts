@@ -1,11 +1,9 @@
 /** Compares the schema of the database with this version of Berth. */
-import { createRequire } from 'node:module'
+import gt from 'semver/functions/gt.js'
 import packageJson from '../../package.json' with { type: 'json' }
 import { ConfigError } from '../errors.ts'
 import { type Migration, migrationNames, readMigrations } from './migrations.ts'
 import { type Pool, type Queryable, queryOne } from './pool.ts'
-
-const require = createRequire(import.meta.url)
 
 /**
  * `older` lacks migrations of this version. `newer` has others that leave everything this version uses; `unusable` has
@@ -102,8 +100,5 @@ async function readApplied(db: Queryable): Promise<Applied[]> {
 }
 
 function isBeyond({ needs }: Applied): boolean {
-  if (needs === null) return false
-  // Loaded on first use: no migration that every version knows needs another version.
-  const { gt } = require('semver') as typeof import('semver')
-  return gt(needs, packageJson.version)
+  return needs !== null && gt(needs, packageJson.version)
 }

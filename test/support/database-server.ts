@@ -111,7 +111,9 @@ export async function createDatabase(
   { isEmpty = false } = {},
 ): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${isEmpty ? 'template0' : TEMPLATE}`)
+  const template = isEmpty ? 'template0' : TEMPLATE
+  // Copying its files takes half the time of logging each page.
+  await execute(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`)
   const url = new URL(serverUrl)
   url.pathname = name
   // The Berths of two copies would remove each other's containers.
