@@ -3,7 +3,7 @@ import { type ClientOptions, WebSocket } from 'ws'
 import { until } from './processes.ts'
 
 /** Connections to the address of a replaced pod would hang for minutes. */
-const OPEN_MS = 20_000
+const OPEN_MS = 10_000
 
 export class TerminalClient {
   readonly raw: WebSocket

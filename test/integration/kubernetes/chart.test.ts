@@ -134,12 +134,11 @@ describe('a Berth in a cluster', { skip }, () => {
     const ofWeb = '--selector=app.kubernetes.io/component=web'
     await kubectl('--namespace', NAMESPACE, 'delete', 'pods', ofWeb, '--grace-period=0', '--force')
     await first.closed
-    const reopen = async () => {
+    const second = await until('another web pod leads to it', async () => {
       const one = client.terminal(agent, { terminal, after })
       t.after(() => one.raw.terminate())
       return (await Promise.race([one.refused, one.closed])) === undefined && one
-    }
-    const second = await until('another web pod leads to it', reopen, 120_000)
+    })
     await second.sees('before and after\r\n')
     assert.doesNotMatch(second.shown, /sleep/)
     second.type('exit 7\r')
