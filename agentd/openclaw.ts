@@ -1,7 +1,7 @@
 /** How to start, query and interpret the engine: OpenClaw 2026.9, as measured. */
-import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
+import { compiledFolder, isCompiled } from './compiled.ts'
 import { apiPath, type Paths } from './paths.ts'
 import type { AgentdConfig, LogLine, StartRequest } from './protocol.ts'
 import { trustEnvironment } from './trust.ts'
@@ -199,14 +199,10 @@ export function failureReason(
   return text.replace(/\s+/g, ' ').trim().slice(0, 1000) || null
 }
 
-/**
- * Compiled code: from the image if it was baked there (by the same user), otherwise kept in the agent's home, because
- * /tmp is memory.
- */
+/** Compiled code: the engine's own, or the agent's in its home, because /tmp is memory. */
 function compileCache({ engineDir }: AgentdConfig, { home }: Paths): Record<string, string> {
-  const baked = join(engineDir, 'compile-cache')
   return {
-    NODE_COMPILE_CACHE: existsSync(baked) ? baked : join(home, '.cache', 'node'),
+    NODE_COMPILE_CACHE: isCompiled(engineDir) ? compiledFolder(engineDir) : join(home, '.cache', 'node'),
     // Otherwise the launcher starts itself again below a process that only waits.
     OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: '1',
   }

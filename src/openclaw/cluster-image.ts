@@ -4,8 +4,9 @@
  */
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { compiledFolder } from '../../agentd/compiled.ts'
 import { SandboxError } from '../errors.ts'
 import { removeLeftovers, temporaryName } from '../lib/files.ts'
 import { withLock } from '../lib/process/file-lock.ts'
@@ -134,11 +135,15 @@ async function checkBase({ config, layers }: Image, name: string): Promise<strin
 const nodeOf = ({ config }: Pick<Image, 'config'>): string | undefined =>
   /^NODE_VERSION=v?(.+)$/m.exec(config.config?.Env?.join('\n') ?? '')?.[1]
 
-/** Leaves out npm's lists, which name the registry of the packages. */
+/** Leaves out npm's lists, which name the registry of the packages, and code compiled for this machine. */
 async function* engineEntries(folder: string): AsyncGenerator<Entry> {
-  const isList = (path: string) => ['package-lock.json', '.package-lock.json'].includes(basename(path))
-  const own = [folder, join(folder, 'node_modules')]
-  yield* entriesOf(folder, 'opt/openclaw', (path) => !(isList(path) && own.includes(join(path, '..'))))
+  const modules = join(folder, 'node_modules')
+  const left = new Set([
+    join(folder, 'package-lock.json'),
+    join(modules, '.package-lock.json'),
+    compiledFolder(folder),
+  ])
+  yield* entriesOf(folder, 'opt/openclaw', (path) => !left.has(path))
   yield { name: 'usr/local/bin/openclaw', link: '/opt/openclaw/node_modules/openclaw/openclaw.mjs' }
 }
 

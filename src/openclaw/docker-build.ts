@@ -69,10 +69,11 @@ export const ignoreStatus =
     if (!statuses.includes(error.statusCode ?? 0)) throw error
   }
 
-/** A tar, created while Docker reads it. Leaves out tests. */
+/** A tar, created while Docker reads it. Leaves out tests, and code that an engine was compiled to for this machine. */
 function pack(folders: BuildRequest['context']) {
   const what = folders.flatMap(({ dir, folder }) => ['-C', dir, folder])
-  return spawn('tar', ['-cf', '-', '--exclude=*.test.ts', ...what], {
+  const without = ['*.test.ts', ...folders.map(({ folder }) => `${folder}/compile-cache`)]
+  return spawn('tar', ['-cf', '-', ...without.map((pattern) => `--exclude=${pattern}`), ...what], {
     stdio: ['ignore', 'pipe', 'ignore'],
     // Otherwise macOS adds a file for the attributes of each.
     env: { ...process.env, COPYFILE_DISABLE: '1' },

@@ -19,6 +19,8 @@ import { nodeObstacle } from './node-range.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const AGENTD = { dir: ROOT, folder: 'agentd' }
 const ENGINE_RECIPE = 'engine.Dockerfile'
+/** The files of agentd that the engine's image consists of. */
+const ENGINE_FILES = [ENGINE_RECIPE, 'compile-engine.ts']
 
 const REPOSITORY = 'berth-openclaw'
 const ENGINE_REPOSITORY = 'berth-openclaw-engine'
@@ -269,7 +271,7 @@ let sources: Promise<Map<string, Buffer>> | undefined
 async function hashes(baseImage: string): Promise<{ engine: string; agent: string }> {
   sources ??= readSources(join(ROOT, 'agentd'))
   const files = await sources
-  const engine = digest(baseImage, files.get(ENGINE_RECIPE) ?? '')
+  const engine = digest(baseImage, ...ENGINE_FILES.map((name) => files.get(name) ?? ''))
   return { engine, agent: digest(engine, ...[...files].flat()) }
 }
 

@@ -35,6 +35,7 @@ import {
   type SandboxStats,
   toSandboxError,
 } from './port.ts'
+import { EngineCompiler } from './process/compile.ts'
 import { existing, toSandbox } from './process/found.ts'
 import { readHome, writeHome } from './process/home.ts'
 import { EngineNeeds } from './process/needs.ts'
@@ -95,6 +96,7 @@ class ProcessRuntime implements SandboxRuntime {
   readonly wall: Wall
   readonly #place: Place
   readonly #needs: EngineNeeds
+  readonly #compiler: EngineCompiler
   readonly #reserve: DiskReserve
   readonly #log: Logger
   readonly #closing = new AbortController()
@@ -107,6 +109,7 @@ class ProcessRuntime implements SandboxRuntime {
     this.wall = place.wall
     this.#place = place
     this.#needs = new EngineNeeds(place, place.unmetNeed)
+    this.#compiler = new EngineCompiler(place, log)
     this.#reserve = reserve
     this.#log = log
   }
@@ -233,7 +236,7 @@ class ProcessRuntime implements SandboxRuntime {
       await installEngine({ version, dir: this.#place.enginesDir, onLine, signal })
       const obstacle = await this.#obstacleTo(version)
       if (obstacle) throw new SandboxError('no_image', obstacle)
-      await readableEngine(this.#place, version)
+      await this.#compiler.compile(await readableEngine(this.#place, version), { onLine, signal })
     })
   }
 

@@ -8,7 +8,13 @@ import type { Config } from '../../src/config.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { processesOf, TestAgentd } from '../integration/agentd/agentd.ts'
 import { installStandIns, STAND_IN } from '../integration/agents/stand-in.ts'
-import { ENGINE_VERSION, enginesDir, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
+import {
+  compiledEngine,
+  ENGINE_VERSION,
+  enginesDir,
+  ensureEngines,
+  OLDER_ENGINE_VERSION,
+} from '../support/engines.ts'
 import { useFolder } from '../support/folder.ts'
 
 /** The most that a boot takes on a busy machine; on a quiet one it takes 7 to 10 s. */
@@ -101,8 +107,8 @@ describe('the stand-in for the engine', () => {
 describe('the real engine', { timeout: 10 * READY_MS }, () => {
   let agentd: TestAgentd
   before(async () => {
-    await ensureEngines([ENGINE_VERSION, OLDER_ENGINE_VERSION])
-    agentd = await TestAgentd.start({ engineDir: join(enginesDir, ENGINE_VERSION) })
+    await ensureEngines([OLDER_ENGINE_VERSION])
+    agentd = await TestAgentd.start({ engineDir: await compiledEngine() })
   })
   after(async () => {
     await agentd.close()

@@ -1,10 +1,9 @@
 /** A real agentd with the real engine and a model, for tests of how agentd handles them. */
-import { join } from 'node:path'
 import type { Json } from '../../agentd/json.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import { type HttpResponse, TestAgentd, until } from '../integration/agentd/agentd.ts'
-import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
+import { compiledEngine } from '../support/engines.ts'
 import { MODEL_KEY, type ModelServer, startModel } from '../support/model.ts'
 
 export const GATEWAY_TOKEN = '6f1dd1f4-4b5e-4a30-9a55-0c9f0f8d3c11'
@@ -51,7 +50,7 @@ export async function startWith<M extends Model>(
   // The model itself, in place of the gateway before it.
   const access = { url: model.url.replace(/\/v1$/, ''), key: MODEL_KEY }
   const agentd = await TestAgentd.start({
-    engineDir: engineDir ?? join(await ensureEngines(), ENGINE_VERSION),
+    engineDir: engineDir ?? (await compiledEngine()),
   })
   const test: EngineTest<M> = {
     agentd,

@@ -1,13 +1,12 @@
 /** The words in which the model gateway refuses, as each version of the engine shows them. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Refusal } from '../../src/agent-proxy/model/protocol.ts'
 import { endOf, type Limit } from '../../src/models/limits.ts'
 import { budgetExceeded, PAUSED } from '../../src/models/refusals.ts'
 import { TOKEN } from '../integration/agentd/agentd.ts'
-import { ENGINE_VERSION, ensureEngines, OLDER_ENGINE_VERSION } from '../support/engines.ts'
+import { compiledEngine, ENGINE_VERSION, OLDER_ENGINE_VERSION } from '../support/engines.ts'
 import { type EngineTest, startWith } from './engine.ts'
 import { type DialectModel, startDialectModel } from './model-dialects.ts'
 
@@ -34,7 +33,7 @@ for (const version of [ENGINE_VERSION, OLDER_ENGINE_VERSION])
     let engine: EngineTest<DialectModel>
     let model: DialectModel
     before(async () => {
-      const engineDir = join(await ensureEngines([version]), version)
+      const engineDir = await compiledEngine(version)
       // An empty list lets requests choose any model.
       const defaults = { model: { primary: DEFAULT }, modelPolicy: { allow: [] } }
       model = await startDialectModel()

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { RpcResponse } from '../../agentd/protocol.ts'
 import { defaultConfig, ownedConfig } from '../../src/openclaw/config.ts'
 import { modelEnvironment } from '../../src/openclaw/models.ts'
 import { TestAgentd, TOKEN } from '../integration/agentd/agentd.ts'
-import { ENGINE_VERSION, ensureEngines } from '../support/engines.ts'
+import { compiledEngine } from '../support/engines.ts'
 import { MODEL, MODEL_KEY, startModel } from '../support/model.ts'
 import { GATEWAY_TOKEN, whenReady } from './engine.ts'
 import { startDialectModel } from './model-dialects.ts'
@@ -53,7 +53,7 @@ class Agent {
   }
 
   static async start(t: TestContext, url: string): Promise<Agent> {
-    const agentd = await TestAgentd.start({ engineDir: join(await ensureEngines(), ENGINE_VERSION) })
+    const agentd = await TestAgentd.start({ engineDir: await compiledEngine() })
     t.after(() => agentd.close())
     return new Agent(agentd, url)
   }

@@ -210,7 +210,8 @@ async function readable(path: string, user: RunAs, name: string, copying: string
 const canRead = async (path: string, user: RunAs): Promise<boolean> =>
   (await run('/bin/sh', ['-c', 'test -r "$1" && test -x "$1"', 'sh', path], user)).ok
 
-async function copyTo(from: string, to: string, copying: string): Promise<void> {
+/** Copies a file or folder, which gets its name when it is complete. @param copying options of cp(1). */
+export async function copyTo(from: string, to: string, copying: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true })
   await chmod(dirname(to), 0o755)
   await removeLeftovers(to, COPY_LIMIT_MS)

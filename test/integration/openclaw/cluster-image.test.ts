@@ -60,6 +60,8 @@ test('the same engine on the same base gives the same image, wherever and whenev
   const folder = engineFolder(elsewhere, version, platform)
   await utimes(join(folder, 'node_modules/openclaw/openclaw.mjs'), 1, 1)
   await writeFile(join(folder, 'package-lock.json'), '{"resolved": "https://another.registry.example"}')
+  await mkdir(join(folder, 'compile-cache'))
+  await writeFile(join(folder, 'compile-cache/code'), 'compiled there for agents that run as processes')
   assert.equal(await build({ archive: second }, { enginesDir: elsewhere }), digest)
   assert.deepEqual(await readFile(first), await readFile(second))
   assert.deepEqual(

@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { tryLock } from '../../../src/lib/process/file-lock.ts'
 import { isRoot } from '../../../src/lib/process/system-user.ts'
 import { createLogger } from '../../../src/log.ts'
+import type { SandboxRuntime } from '../../../src/sandboxes/port.ts'
 import { openProcessRuntime as openRuntime, type ProcessOptions } from '../../../src/sandboxes/process.ts'
 import { run, until, untilStill } from '../../support/processes.ts'
 import { failsWith, newAgent, outputIn, runIn, specOf, VERSIONS } from './subject.ts'
@@ -76,6 +77,64 @@ test('root moves agents out of a folder of mode 700, with copies that their user
   assert.equal((await later.inspect(agentId))?.state, 'running')
   await later.remove(agentId, { volume: true })
   await Promise.all([runtime.close(), later.close()])
+})
+
+/** What an engine does in these tests: it loads one module, and is ready at once. */
+const READY = `import { createServer } from 'node:http'
+import './dist/module.mjs'
+const port = process.argv[process.argv.indexOf('--port') + 1]
+createServer((_, res) => res.end()).listen(port, '127.0.0.1')
+process.once('SIGTERM', () => process.exit())`
+
+/** Like {@link newFolder}, with an engine that has code to compile, and the program that does it. */
+async function newEngine(program: string) {
+  const folder = await newFolder(0o755)
+  const agentd = join(folder.dir, 'agentd')
+  await cp(agentdDir, agentd, { recursive: true })
+  const compiler = 'compile-engine.ts'
+  await cp(join(import.meta.dirname, '../../../agentd', compiler), join(agentd, compiler))
+  const engine = join(folder.enginesDir, VERSIONS[0], 'node_modules/openclaw')
+  await mkdir(join(engine, 'dist'))
+  await writeFile(join(engine, 'dist/module.mjs'), 'export default 1')
+  await writeFile(join(engine, 'openclaw.mjs'), program)
+  return {
+    agentsDir: join(folder.dataDir, 'agents'),
+    open: () => openProcessRuntime({ ...folder, agentdDir: agentd, log }),
+    /** Whether the driver compiles it. */
+    async prepare(runtime: SandboxRuntime): Promise<boolean> {
+      const lines: string[] = []
+      await runtime.prepareEngine(VERSIONS[0], { onLine: (line) => lines.push(line) })
+      return lines.includes(`Compiling openclaw ${VERSIONS[0]}`)
+    },
+  }
+}
+
+test('an engine is compiled once, by a boot without an agent, and agents only read the code', async () => {
+  const { agentsDir, open, prepare } = await newEngine(READY)
+  const [runtime, later] = [await open(), await open()]
+  const compiled = await Promise.all([prepare(runtime), prepare(later)])
+  assert.deepEqual(compiled.sort(), [false, true], 'one of two concurrent workers')
+  assert.equal(await prepare(runtime), false)
+  assert.deepEqual(
+    (await readdir(agentsDir)).filter((name) => name.startsWith('.compile')),
+    [],
+  )
+  const agentId = newAgent()
+  await runtime.create(specOf(agentId))
+  const { address } = await runtime.start(agentId)
+  const { engineDir } = JSON.parse(await outputIn(address, 'echo "$AGENTD_CONFIG"'))
+  assert.notEqual(await outputIn(address, `cat ${engineDir}/compile-cache/*/* | head -c 1 | wc -c`), '0')
+  if (runtime.wall !== 'accepted')
+    assert.notEqual((await runIn(address, `touch ${engineDir}/compile-cache/*/*`)).code, 0)
+  await runtime.remove(agentId, { volume: true })
+  await Promise.all([runtime.close(), later.close()])
+})
+
+test('an engine that cannot be compiled runs uncompiled, and is not tried again', async () => {
+  const { open, prepare } = await newEngine('process.exit(1)')
+  const runtime = await open()
+  assert.deepEqual([await prepare(runtime), await prepare(runtime)], [true, false])
+  await runtime.close()
 })
 
 test('an agents folder that the user cannot enter is rejected with a remedy', {
