@@ -10,7 +10,7 @@ const ONE = 'node --test --test-concurrency=1'
 
 /** Whether a contract test uses Kubo, Redis or Docker: the others prove nothing new on real parts. */
 const WITHOUT_PARTS =
-  'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent|who-may'
+  'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent'
 
 /** Tests of agents that start engines of their own, most of which take 13 CPU-seconds; the others share one agent. */
 const OWN_ENGINES =

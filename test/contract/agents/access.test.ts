@@ -37,7 +37,7 @@ const guarded: Target[] = pathsOf(anonymous.document).flatMap(([path, operations
       takesGateway: description.includes('own gateway token will do as well'),
     })),
 )
-/** Without budgets, which only an owner's `admin` changes: `who-may.test.ts`. */
+/** Without budgets, which only an owner's `admin` changes: `who-may.processes.test.ts`. */
 const ofAgents = guarded.filter(({ path, scope }) => path.includes('{agentId}') && scope !== 'admin')
 
 const ask = (client: Client, { method, path }: Target, agentId = NEVER): Promise<Reply> =>
@@ -104,7 +104,7 @@ describe('agent routes', () => {
     )
   })
   // All routes check the caller in one place: each of them gets some of the callers. Each kind of credential asks every
-  // route in `who-may.test.ts`.
+  // route in `who-may.processes.test.ts`.
   it('agent routes return 401 for every stranger, and change nothing', async () => {
     const before = await rowOf(agent)
     const names = Object.keys(strangers)

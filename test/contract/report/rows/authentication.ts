@@ -21,7 +21,7 @@ export const authentication: Section[] = [
       ],
       [
         'pin by CID needs `org:files:write`',
-        'who-may > access by credential > the access table matches docs/security.md',
+        'who-may.processes > access by credential > the access table matches docs/security.md',
         'auth > the order of checks > the scope is checked after the key',
       ],
       [
@@ -67,7 +67,7 @@ export const authentication: Section[] = [
       ],
       [
         'a caller without permission in the workspace gets 403',
-        'who-may > access by credential > the access table matches docs/security.md',
+        'who-may.processes > access by credential > the access table matches docs/security.md',
       ],
       [
         'a paid feature returns 403 on the free plan',

@@ -9,7 +9,7 @@ const pinByCid: Row[] = [
   [
     'it needs the scope `org:files:write`',
     'auth > the order of checks > the scope is checked after the key',
-    'who-may > access by credential > the access table matches docs/security.md',
+    'who-may.processes > access by credential > the access table matches docs/security.md',
   ],
   [
     '`cid` is required',

@@ -119,7 +119,7 @@ const forbidden: Row[] = [
   ],
   [
     'no permission in the workspace',
-    'who-may > access by credential > the access table matches docs/security.md',
+    'who-may.processes > access by credential > the access table matches docs/security.md',
   ],
 ]
 
