@@ -23,7 +23,7 @@ COPY ${ENGINE} /opt/openclaw
 RUN cd /opt/openclaw/node_modules/openclaw \
  && if [ -e .openclaw-lifecycle-pending ]; then node openclaw.mjs --version || true; fi
 
-# Compiled by the user who runs it: a boot takes a quarter less processor time. Without the code, or if this boot fails,
+# Compiled by the user who runs it: a boot takes a fifth less processor time. Without the code, or if this boot fails,
 # each agent makes its own.
 COPY agentd/compile-engine.ts /opt/
 RUN cd /opt \

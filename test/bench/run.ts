@@ -31,6 +31,7 @@ const BENCHMARKS: Record<string, Part[]> = {
   memory: ['servers', 'kubo'],
   flat: ['servers', 'kubo'],
   snapshots: ['kubo'],
+  boot: ['engines'],
   agents: ['docker', 'engines'],
   pool: ['docker', 'engines'],
   fork: ['docker', 'engines'],

@@ -14,7 +14,7 @@ import { backends, World } from './world.ts'
 
 const REQUESTS = 120
 const CONTENTS = 30
-/** Faster, and the workers alone would keep two processors busy, and lose leases when something else runs there. */
+/** With shorter pauses, the workers keep two processors busy, and lose leases if other programs run there too. */
 const PAUSE_MS = 120
 
 for (const backend of backends) {

@@ -79,7 +79,7 @@ test('root moves agents out of a folder of mode 700, with copies that their user
   await Promise.all([runtime.close(), later.close()])
 })
 
-/** What an engine does in these tests: it loads one module, and is ready at once. */
+/** An engine that loads one module, and is ready at once. */
 const READY = `import { createServer } from 'node:http'
 import './dist/module.mjs'
 const port = process.argv[process.argv.indexOf('--port') + 1]
