@@ -1,7 +1,7 @@
 /**
  * Compiles an engine: boots it once without an agent, and keeps V8's code of everything it loads until it is ready.
  *
- *     node compile-engine.ts <folder of the engine> <folder for the code>
+ *     node compile-engine.ts <folder of the engine> <folder for the code> <free port of loopback>
  *
  * Node keeps code by user, so the user that agents run as has to run this. Exits with 1 if the engine does not become
  * ready. It imports no other file of agentd, because the engine's image is rebuilt whenever it changes.
@@ -9,7 +9,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,9 +19,8 @@ const STOP_MS = 20_000
 const PROBE_MS = 2000
 const POLL_MS = 200
 
-const [engine = '', folder = ''] = process.argv.slice(2)
+const [engine = '', folder = '', port = ''] = process.argv.slice(2)
 const home = mkdtempSync(join(tmpdir(), 'berth-compile-'))
-const port = await freePort()
 let running: ChildProcess | undefined
 process.once('SIGTERM', () => {
   running?.kill('SIGKILL')
@@ -33,7 +31,7 @@ process.once('SIGTERM', () => {
 writeConfig()
 // agentd runs this for each new config.
 await endOf(start('config', 'validate', '--json'))
-const gateway = start('gateway', 'run', '--bind', 'loopback', '--port', String(port))
+const gateway = start('gateway', 'run', '--bind', 'loopback', '--port', port)
 const isReady = await becomesReady()
 // Node writes the code when the process exits.
 gateway.kill('SIGTERM')
@@ -82,7 +80,7 @@ function writeConfig(): void {
     gateway: {
       mode: 'local',
       bind: 'loopback',
-      port,
+      port: Number(port),
       auth,
       controlUi: { enabled: false },
       http: { endpoints },
@@ -106,16 +104,4 @@ async function becomesReady(): Promise<boolean> {
     await sleep(POLL_MS)
   }
   return false
-}
-
-/** A port that nobody listens on now. */
-function freePort(): Promise<number> {
-  const server = createServer()
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

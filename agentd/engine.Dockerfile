@@ -30,7 +30,9 @@ RUN cd /opt \
  && chmod go=r compile-engine.ts \
  && if [ -d openclaw/node_modules/openclaw/dist ]; then install -d -o node -g node openclaw/compile-cache; fi
 USER node
-RUN cd /opt/openclaw && if [ -d compile-cache ]; then node ../compile-engine.ts "$PWD" "$PWD/compile-cache" || true; fi
+RUN cd /opt/openclaw && if [ -d compile-cache ]; then \
+      node ../compile-engine.ts "$PWD" "$PWD/compile-cache" 18789 || rm -rf compile-cache/*; \
+    fi
 USER root
 RUN rmdir /opt/openclaw/compile-cache 2>/dev/null || true
 WORKDIR /home/node

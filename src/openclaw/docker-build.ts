@@ -69,7 +69,7 @@ export const ignoreStatus =
     if (!statuses.includes(error.statusCode ?? 0)) throw error
   }
 
-/** A tar, created while Docker reads it. Leaves out tests, and code that an engine was compiled to for this machine. */
+/** A tar, created while Docker reads it. Leaves out tests, and the code of engines compiled for this machine. */
 function pack(folders: BuildRequest['context']) {
   const what = folders.flatMap(({ dir, folder }) => ['-C', dir, folder])
   const without = ['*.test.ts', ...folders.map(({ folder }) => `${folder}/compile-cache`)]

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { compiledFolder, isCompiled } from '../../agentd/compiled.ts'
 import { withLock } from '../../src/lib/process/file-lock.ts'
 import { enginesLock, installEngine } from '../../src/openclaw/install.ts'
+import { freePort } from './processes.ts'
 
 /** The two versions that tests run: the default version and the previous one, between which agents are moved. */
 export const ENGINE_VERSION = '2026.9.6'
@@ -33,7 +34,12 @@ export async function compiledEngine(version = ENGINE_VERSION): Promise<string> 
   await withLock(enginesLock(enginesDir), {}, async () => {
     if (isCompiled(folder)) return
     const program = join(import.meta.dirname, '../../agentd/compile-engine.ts')
-    await promisify(execFile)(process.execPath, [program, folder, compiledFolder(folder)])
+    await promisify(execFile)(process.execPath, [
+      program,
+      folder,
+      compiledFolder(folder),
+      String(await freePort()),
+    ])
   })
   return folder
 }

@@ -10,6 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { compiledFolder, isCompiled } from '../../../agentd/compiled.ts'
 import { removeLeftovers, temporaryName } from '../../lib/files.ts'
+import { freePort } from '../../lib/net/bind.ts'
 import { withLock } from '../../lib/process/file-lock.ts'
 import { plainEnvironment, run } from '../../lib/process/system-user.ts'
 import type { Logger } from '../../log.ts'
@@ -77,7 +78,8 @@ export class EngineCompiler {
     const draft = temporaryName(folder)
     const [home, temporary] = [join(draft, 'home'), join(draft, 'tmp')]
     const code = join(home, 'code')
-    const program = [node, join(dirname(agentd), 'compile-engine.ts'), engineDir, code]
+    const compiler = join(dirname(agentd), 'compile-engine.ts')
+    const program = [node, compiler, engineDir, code, String(await freePort())]
     const { command, user: starter } = asAgent(this.#place, { home, temporary }, [engineDir], program)
     try {
       await mkdir(draft)

@@ -130,7 +130,7 @@ test('an engine is compiled once, by a boot without an agent, and agents only re
   await Promise.all([runtime.close(), later.close()])
 })
 
-test('an engine that cannot be compiled runs uncompiled, and is not tried again', async () => {
+test('an engine that cannot be compiled is available all the same, and is not tried again', async () => {
   const { open, prepare } = await newEngine('process.exit(1)')
   const runtime = await open()
   assert.deepEqual([await prepare(runtime), await prepare(runtime)], [true, false])
