@@ -27,6 +27,8 @@ export interface Settings {
   /** Today, as 2026-11-28. */
   date: string
   commit: string
+  /** Ends everything that runs, and rejects. */
+  signal?: AbortSignal
   /** Called for each step that passes at its first try. */
   passed?: (result: StepResult) => void
 }
@@ -49,15 +51,16 @@ const count = (results: StepResult[], key: 'passed' | 'failed') =>
   results.reduce((sum, result) => sum + countOf(result)[key], 0)
 
 export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
-  const { dir, say } = settings
+  const { dir, say, signal } = settings
   const results: StepResult[] = []
   const isThere = new Set<string>()
-  const tools = prepare([...plan.first, ...plan.chains.flat()], plan.tools, dir, (name, seconds) => {
+  const done = (name: string, seconds: number) => {
     isThere.add(name)
     if (seconds > 1) say(`   ${name} is installed after ${Math.round(seconds)} s`)
-  })
+  }
+  const tools = prepare([...plan.first, ...plan.chains.flat()], plan.tools, { dir, done, signal })
   const run = async (step: Step) => {
-    const result = await runWithTools(step, tools, dir)
+    const result = await runWithTools(step, tools, settings)
     results.push(result)
     if (result.code === 0) settings.passed?.(result)
     say(await resultText(result))
@@ -94,7 +97,11 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
   }
 }
 
-async function runWithTools(step: Step, tools: Prepared, dir: string): Promise<StepResult> {
+async function runWithTools(
+  step: Step,
+  tools: Prepared,
+  { dir, signal }: Pick<Settings, 'dir' | 'signal'>,
+): Promise<StepResult> {
   const variables = await Promise.all((step.needs ?? []).map((name) => tools.get(name))).catch(String)
   if (typeof variables === 'string') {
     const log = join(dir, 'missing-tools.log')
@@ -103,7 +110,7 @@ async function runWithTools(step: Step, tools: Prepared, dir: string): Promise<S
   }
   // Agents are processes unless a step asks for a base image, even if Docker answers.
   const env = Object.assign({ BERTH_BASE_IMAGE: 'none' }, ...variables, step.env)
-  return runStep({ ...step, env }, dir)
+  return runStep({ ...step, env }, dir, signal)
 }
 
 const seconds = (value: number | undefined) => (value === undefined ? '?' : String(Math.round(value)))

@@ -94,8 +94,12 @@ const keepPass = (name: string, cpuSeconds: number | undefined) => {
   kept.passes[name] = { at: new Date().toISOString(), commit, cpuSeconds }
   save()
 }
+// Ctrl-C does not reach the steps: `timeout` puts each into a process group of its own.
+const stop = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const)
+  process.once(name, () => stop.abort(new Error(`${name}: the steps that run end, and no other starts`)))
 const outcome = await runAll(plan, {
-  ...{ dir, say, listed, earlier: kept.flakes, date, commit },
+  ...{ dir, say, listed, earlier: kept.flakes, date, commit, signal: stop.signal },
   passed: ({ step, cpuSeconds }) => keepPass(step.name, cpuSeconds),
 })
 

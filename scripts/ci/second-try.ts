@@ -26,6 +26,7 @@ interface Settings {
   /** Folder for logs and records. */
   dir: string
   say: (line: string) => void
+  signal?: AbortSignal
 }
 
 type Try = Pick<StepResult, 'code' | 'runs'>
@@ -62,7 +63,7 @@ export async function tryAgain(results: StepResult[], settings: Settings): Promi
     for (let count = 1; count < (isListed ? LISTED_TRIES : 2); count++) {
       settings.say(`${one.file}: try ${count + 1}, alone`)
       const folder = `again-${one.result.step.name}-${one.file}-${count}`.replaceAll(/[^\w.-]/g, '-')
-      const again = await runAgain(one, join(settings.dir, folder))
+      const again = await runAgain(one, join(settings.dir, folder), settings.signal)
       if (passed(again)) continue
       failed.push(again.runs.flatMap((run) => failedTests(run, one.file)))
     }
@@ -88,11 +89,11 @@ const failedTests = (run: SuiteRun, file: string) =>
   testsOf([run], 'failed').filter((test) => test.file === file)
 
 /** Runs one file as its suite did. */
-async function runAgain({ file, result, run }: RanFile, dir: string): Promise<Try> {
+async function runAgain({ file, result, run }: RanFile, dir: string, signal?: AbortSignal): Promise<Try> {
   const { within } = result.step
   const env = recording(join(dir, 'records'), run.env)
   const command = [...(within ? [within] : []), ...run.command, file]
-  const code = await runLogged(command, join(dir, 'log'), { env, cwd: run.cwd })
+  const code = await runLogged(command, join(dir, 'log'), { env, cwd: run.cwd, signal })
   return { code, runs: readRuns(join(dir, 'records')) }
 }
 

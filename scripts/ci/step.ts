@@ -55,32 +55,43 @@ export function recording(dir: string, env: NodeJS.ProcessEnv = process.env): No
   }
 }
 
-/** Runs a step for at most 40 minutes. @param dir the folder for its log and records. */
-export async function runStep(step: Step, dir: string): Promise<StepResult> {
+/**
+ * Runs a step for at most 40 minutes. @param dir the folder for its log and records. @param signal ends it, and rejects.
+ */
+export async function runStep(step: Step, dir: string, signal?: AbortSignal): Promise<StepResult> {
   const folder = join(dir, `${String(++count).padStart(2, '0')}-${step.name.replaceAll(/[^a-z0-9]/g, '-')}`)
   const env = recording(join(folder, 'records'), { ...process.env, ...step.env })
   const log = join(folder, 'log')
   const meter = new CpuMeter(step.name, step.containers)
   const start = performance.now()
-  const code = await runLogged([...meter.prefix, ...LIMIT, ...SHELL, step.run], log, { env })
+  const code = await runLogged([...meter.prefix, ...LIMIT, ...SHELL, step.run], log, { env, signal })
   const cpuSeconds = meter.stop()
   const seconds = (performance.now() - start) / 1000
   return { step, code, log, runs: readRuns(join(folder, 'records')), seconds, cpuSeconds }
 }
 
-/** Runs a command with both outputs in a file. @returns its exit code; 128 if a signal ended it. */
+/**
+ * Runs a command with both outputs in a file. @returns its exit code; 128 if a signal ended it.
+ * @param options.signal sends SIGINT to the command, and rejects once it has ended.
+ */
 export async function runLogged(
   [program = '', ...args]: string[],
   log: string,
-  options: { env: NodeJS.ProcessEnv; cwd?: string },
+  { signal, ...options }: { env: NodeJS.ProcessEnv; cwd?: string; signal?: AbortSignal | undefined },
 ): Promise<number> {
+  signal?.throwIfAborted()
   // No pipe: a server that the command leaves behind may keep its outputs open.
   const file = openSync(log, 'a')
   try {
     const child = spawn(program, args, { ...options, stdio: ['ignore', file, file] })
-    return await new Promise<number>((resolve, reject) =>
+    const interrupt = () => child.kill('SIGINT')
+    signal?.addEventListener('abort', interrupt)
+    const code = await new Promise<number>((resolve, reject) =>
       child.once('error', reject).once('exit', (code) => resolve(code ?? 128)),
     )
+    signal?.removeEventListener('abort', interrupt)
+    signal?.throwIfAborted()
+    return code
   } finally {
     closeSync(file)
   }

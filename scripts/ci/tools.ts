@@ -70,13 +70,16 @@ function toolsOf(steps: Step[], tools: Record<string, Tool>): string[] {
 
 /**
  * Starts to install the tools that steps need, one at a time in each lane and with lower priority.
- * @param dir the folder for their logs. @param done gets each installed tool, and the seconds it took.
+ * @param options.dir the folder for their logs. @param options.done gets each installed tool, and the seconds it took.
  */
 export function prepare(
   steps: Step[],
   tools: Record<string, Tool>,
-  dir: string,
-  done: (name: string, seconds: number) => void,
+  {
+    dir,
+    done,
+    signal,
+  }: { dir: string; done: (name: string, seconds: number) => void; signal?: AbortSignal | undefined },
 ): Prepared {
   const prepared = new Map<string, Promise<NodeJS.ProcessEnv>>()
   const lanes = new Map<string, Promise<unknown>>()
@@ -86,7 +89,10 @@ export function prepare(
     const install = async () => {
       await Promise.all(needs.map((needed) => prepared.get(needed)))
       const start = performance.now()
-      const code = await runLogged(['nice', '-n', '4', 'bash', '-c', run], log, { env: process.env })
+      const code = await runLogged(['nice', '-n', '4', 'bash', '-c', run], log, {
+        env: process.env,
+        signal,
+      })
       const lines = readFileSync(log, 'utf8').trimEnd().split('\n')
       if (code !== 0) throw new Error(`${name} could not be installed:\n${lines.slice(-150).join('\n')}`)
       done(name, (performance.now() - start) / 1000)

@@ -1,12 +1,13 @@
 /** The CI runner on small suites: second tries, failures without a second try, and the output. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { flakyLine } from '../../../scripts/ci/flaky.ts'
 import { type Plan, runAll, type Settings } from '../../../scripts/ci/run-all.ts'
 import type { Step, StepResult } from '../../../scripts/ci/step.ts'
+import { until } from '../../support/processes.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'berth-ci-test-'))
 after(() => rmSync(dir, { recursive: true }))
@@ -154,6 +155,25 @@ describe('a step', () => {
     } as const
     const needy = { name: 'needy', run: '[ "$KUBO" = /path/to/ipfs ]', needs: ['kubo'] }
     assert.equal((await run({ chains: [[needy]], tools })).failed, 0)
+  })
+  it('an interrupted run ends what runs, and starts no other step', async () => {
+    const [begun, ended, other] = ['begun', 'ended', 'other'].map((name) => join(dir, name))
+    const stop = new AbortController()
+    const long = {
+      name: 'long',
+      run: `trap 'sleep 0.1; touch ${ended}; exit' INT; touch ${begun}; sleep 600 & wait`,
+    }
+    const running = run(
+      { chains: [[long, { name: 'other', run: `touch ${other}` }]] },
+      { signal: stop.signal },
+    )
+    await until('it runs', () => existsSync(begun ?? ''))
+    stop.abort(new Error('interrupted'))
+    await assert.rejects(running, /interrupted/)
+    assert.deepEqual(
+      [ended, other].map((path) => existsSync(path ?? '')),
+      [true, false],
+    )
   })
   it('a step says what it cost, and the summary lists what no step ran', async () => {
     const skipping = fileOf(`it('pins', { skip: 'no Kubo' }, () => {}); it('works', () => {})`)
