@@ -186,6 +186,8 @@ describe("an agent's files", () => {
   })
   it('a file is deleted', async () => {
     await page.goto(`${at}/files?file=workspace%2Fuploads%2Fpage.html`)
+    // The tree may appear after the file.
+    await page.getByRole('button', { name: 'page.html' }).waitFor()
     await page.getByRole('region', { name: 'page.html' }).getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('button', { name: 'page.html' }).waitFor({ state: 'detached' })
