@@ -27,6 +27,8 @@ export interface Settings {
   /** Today, as 2026-11-28. */
   date: string
   commit: string
+  /** In a run of all steps: test files that people run by hand. A test of any other file must run in some step. */
+  byHand?: string[] | undefined
   /** Ends everything that runs, and rejects. */
   signal?: AbortSignal
   /** Called for each step that passes at its first try. */
@@ -51,7 +53,7 @@ const count = (results: StepResult[], key: 'passed' | 'failed') =>
   results.reduce((sum, result) => sum + countOf(result)[key], 0)
 
 export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
-  const { dir, say, signal } = settings
+  const { dir, say, signal, byHand } = settings
   const results: StepResult[] = []
   const isThere = new Set<string>()
   const done = (name: string, seconds: number) => {
@@ -82,7 +84,12 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
   for (const flake of repeatedFlakes(flakes, settings.earlier, settings.listed))
     failures.push(`${flake.file} is flaky again: fix it, or list it in test/flaky.md`)
 
-  say(`\n${summary(results)}\n${skippedText(results)}`)
+  const skipped = skippedTests(results)
+  if (byHand)
+    for (const { file, name, reason } of skipped)
+      if (!byHand.includes(file)) failures.push(`${file} > ${name} ran in no step: ${reason}`)
+
+  say(`\n${summary(results)}\n${skippedText(skipped)}`)
   for (const flake of flakes) say(flakyLine(flake))
   for (const failure of failures) say(`FAILED ${failure}`)
   // Without a permanent failure, every failure was flaky.
@@ -142,22 +149,28 @@ function summary(results: StepResult[]): string {
     .join('\n')
 }
 
-/** Tests that no step ran, by what was missing. */
-function skippedText(results: StepResult[]): string {
+interface Skipped {
+  file: string
+  name: string
+  reason: string
+}
+
+/** Tests that no step ran. The step that runs one may do so from another file. */
+function skippedTests(results: StepResult[]): Skipped[] {
   const runs = results.flatMap((result) => result.runs)
-  const key = ({ file, names }: { file: string; names: string[] }) => [file, ...names].join(' > ')
-  const ran = testsOf(runs, 'passed').map(key)
-  const skipped = new Map<string, Set<string>>()
-  for (const test of testsOf(runs, 'skipped')) {
-    const name = key(test)
-    if (ran.some((one) => one === name || one.startsWith(`${name} > `))) continue
-    const { reason = '' } = test
-    skipped.set(reason, (skipped.get(reason) ?? new Set()).add(name))
-  }
-  if (skipped.size === 0) return 'No test was skipped.'
-  const lines = [...skipped].flatMap(([reason, names]) => [
+  const ran = testsOf(runs, 'passed').map(({ names }) => names.join(' > '))
+  return testsOf(runs, 'skipped')
+    .map(({ file, names, reason = '' }) => ({ file, name: names.join(' > '), reason }))
+    .filter(({ name }) => !ran.some((one) => one === name || one.startsWith(`${name} > `)))
+}
+
+/** By what was missing. */
+function skippedText(skipped: Skipped[]): string {
+  if (skipped.length === 0) return 'No test was skipped.'
+  const reasons = Object.entries(Object.groupBy(skipped, ({ reason }) => reason))
+  const lines = reasons.flatMap(([reason, tests = []]) => [
     `  ${reason}:`,
-    ...[...names].map((name) => `    ${name}`),
+    ...new Set(tests.map(({ file, name }) => `    ${file} > ${name}`)),
   ])
   return ['Skipped, by what was missing:', ...lines].join('\n')
 }

@@ -15,7 +15,7 @@ import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { CLEAN_RUNS, FLAKY_LIST, type Flake, parseFlakyList } from './flaky.ts'
 import { runAll } from './run-all.ts'
-import { ALWAYS, FIRST, IN_TURN, LAST } from './steps.ts'
+import { ALWAYS, BY_HAND, FIRST, IN_TURN, LAST } from './steps.ts'
 import { TOOLS } from './tools.ts'
 import { chooseSteps, type Passes } from './turns.ts'
 
@@ -100,6 +100,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const)
   process.once(name, () => stop.abort(new Error(`${name}: the steps that run end, and no other starts`)))
 const outcome = await runAll(plan, {
   ...{ dir, say, listed, earlier: kept.flakes, date, commit, signal: stop.signal },
+  byHand: due.length === IN_TURN.length ? BY_HAND : undefined,
   passed: ({ step, cpuSeconds }) => keepPass(step.name, cpuSeconds),
 })
 

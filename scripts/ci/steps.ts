@@ -39,6 +39,9 @@ export const ALWAYS: Step[][] = [
   [{ name: 'first start on a bare machine', run: '.ci/first-start "$CI_DIR/bare"', needs: ['servers'] }],
 ]
 
+/** The move of a Berth into a cluster takes too long. */
+export const BY_HAND = ['test/integration/kubernetes/chart-move.test.ts']
+
 const CLUSTER = 'scripts/ci/kubernetes/with.sh'
 const STACK = 'scripts/ci/compose.sh'
 const DOCKER_TOOLS = ['servers', 'btrfs', 'docker', 'base', 'engines', 'kubo']
@@ -48,6 +51,7 @@ export const IN_TURN: StepInTurn[] = [
     name: 'containers, images and walls on docker',
     run: `${ONE} 'test/integration/sandboxes/docker*.test.ts' test/integration/openclaw/image.test.ts \
       test/integration/openclaw/{docker-tidy,cluster-image}.test.ts test/integration/agentd/full-disk.test.ts \
+      test/integration/agents/docker.test.ts test/integration/sandboxes/open.test.ts \
       'test/integration/isolation/*.test.ts'`,
     needs: [...DOCKER_TOOLS, 'registry'],
     containers: ['docker'],
@@ -132,7 +136,6 @@ export const IN_TURN: StepInTurn[] = [
   { name: 'alert rules', run: 'scripts/ci/prometheus.sh', paths: ['deploy/prometheus'] },
   {
     name: 'berth in a cluster',
-    // The move of a Berth into the cluster takes too long, so run it by hand.
     run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
       test/integration/kubernetes/{chart*,engine-image}.test.ts`,
     within: CLUSTER,

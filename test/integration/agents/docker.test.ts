@@ -161,7 +161,10 @@ describe('an agent in Docker', { skip: await whyNotDocker() }, () => {
       const status = await statusOf(made.agentId)
       return status.scripts.build.state === 'failed' && status
     })
-    assert.match(scripts.build.reason ?? '', /out of memory: .*script build, the agent's limit is 192 MiB/)
+    assert.match(
+      scripts.build.reason ?? '',
+      /out of memory: .*script build ran, the agent's limit is 192 MiB/,
+    )
     await pass()
     const { scripts: known } = await world.agent(made.agentId)
     assert.deepEqual((known as typeof scripts).build.reason, scripts.build.reason)

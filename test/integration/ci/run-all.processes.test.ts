@@ -175,10 +175,15 @@ describe('a step', () => {
       [true, false],
     )
   })
-  it('a step says what it cost, and the summary lists what no step ran', async () => {
+  it('a step says what it cost, and the summary lists what no step ran, which fails a run of all', async () => {
     const skipping = fileOf(`it('pins', { skip: 'no Kubo' }, () => {}); it('works', () => {})`)
     const { said } = await run({ first: [step(skipping)] })
     assert.match(said, /-- suite: 1 passed, 0 failed, \d+ s, [\d?]+ CPU-s/)
     assert.match(said, /Skipped, by what was missing:\n {2}no Kubo:\n {4}\S+ > suite > pins/)
+    const whole = await run({ first: [step(skipping)] }, { byHand: [] })
+    assert.equal(whole.failed, 1)
+    assert.match(whole.said, /^FAILED \S+ > suite > pins ran in no step: no Kubo$/m)
+    const running = fileOf(`it('pins', () => {})`)
+    assert.equal((await run({ first: [step(skipping), step(running)] }, { byHand: [] })).failed, 0)
   })
 })

@@ -228,9 +228,9 @@ for (const driver of ['embedded', 'kubo'] as const) {
       }
     })
 
-    test(`snapshots on ${driver} equal what \`ipfs add -r\` makes of the files`, {
-      skip: driver === 'embedded',
-    }, async () => {
+    // Only Kubo has `ipfs add`.
+    if (driver === 'embedded') return
+    test('snapshots on kubo equal what `ipfs add -r` makes of the files', async () => {
       const files = longNames('files', '', 900)
       const folders = longNames('folders', '/file', 900)
       const links: [string, TreeFile][] = [
