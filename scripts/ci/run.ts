@@ -96,12 +96,15 @@ const keepPass = (name: string, cpuSeconds: number | undefined) => {
 }
 // Ctrl-C does not reach the steps: `timeout` puts each into a process group of its own.
 const stop = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM'] as const)
-  process.once(name, () => stop.abort(new Error(`${name}: the steps that run end, and no other starts`)))
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort(name))
 const outcome = await runAll(plan, {
   ...{ dir, say, listed, earlier: kept.flakes, date, commit, signal: stop.signal },
   byHand: due.length === IN_TURN.length ? BY_HAND : undefined,
   passed: ({ step, cpuSeconds }) => keepPass(step.name, cpuSeconds),
+}).catch((error) => {
+  if (!stop.signal.aborted) throw error
+  say(`${stop.signal.reason}: the steps end, and no other starts. Logs: ${dir}`)
+  process.exit(1)
 })
 
 for (const name of isDue) {
