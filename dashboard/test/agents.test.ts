@@ -9,7 +9,6 @@ import { REPOSITORIES } from '../../test/contract/context.ts'
 import { useStandIn as takeStandIn } from '../../test/contract/openclaw/context.ts'
 import { STAND_IN } from '../../test/integration/agents/stand-in.ts'
 import { insertAgentRow } from '../../test/support/agent-row.ts'
-import { ensureEngines } from '../../test/support/engines.ts'
 import { commitTo } from '../../test/support/git-repositories.ts'
 import { cronInWords } from '../src/pages/agent/tasks/schedule.ts'
 import { actionsOn, HOSTILE, openDashboard } from './support.ts'
@@ -18,7 +17,6 @@ const MANY = 300
 
 const context = await openDashboard()
 const { url, env, own, page, complaints, workspace, sql, look, signIn, newPage } = context
-await ensureEngines()
 await takeStandIn(context, own, { version: STAND_IN.slow, name: 'Sketch' })
 
 const { button, choose, confirmByName, dialog, inDialog, isGone, ranNothing, row } = actionsOn(page)

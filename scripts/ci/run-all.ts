@@ -29,7 +29,7 @@ export interface Settings {
   commit: string
   /** In a run of all steps: test files that people run by hand. A test of any other file must run in some step. */
   byHand?: string[] | undefined
-  /** Ends everything that runs, and rejects. */
+  /** Ends the steps that run, and rejects. */
   signal?: AbortSignal
   /** Called for each step that passes at its first try. */
   passed?: (result: StepResult) => void
@@ -159,9 +159,11 @@ interface Skipped {
 function skippedTests(results: StepResult[]): Skipped[] {
   const runs = results.flatMap((result) => result.runs)
   const ran = testsOf(runs, 'passed').map(({ names }) => names.join(' > '))
-  return testsOf(runs, 'skipped')
+  const skipped = testsOf(runs, 'skipped')
     .map(({ file, names, reason = '' }) => ({ file, name: names.join(' > '), reason }))
     .filter(({ name }) => !ran.some((one) => one === name || one.startsWith(`${name} > `)))
+  // Several steps may skip the same test.
+  return [...new Map(skipped.map((test) => [`${test.file} > ${test.name}`, test])).values()]
 }
 
 /** By what was missing. */
@@ -170,7 +172,7 @@ function skippedText(skipped: Skipped[]): string {
   const reasons = Object.entries(Object.groupBy(skipped, ({ reason }) => reason))
   const lines = reasons.flatMap(([reason, tests = []]) => [
     `  ${reason}:`,
-    ...new Set(tests.map(({ file, name }) => `    ${file} > ${name}`)),
+    ...tests.map(({ file, name }) => `    ${file} > ${name}`),
   ])
   return ['Skipped, by what was missing:', ...lines].join('\n')
 }

@@ -39,7 +39,7 @@ export const ALWAYS: Step[][] = [
   [{ name: 'first start on a bare machine', run: '.ci/first-start "$CI_DIR/bare"', needs: ['servers'] }],
 ]
 
-/** The move of a Berth into a cluster takes too long. */
+/** The move of a Berth into a cluster takes too long: `berth in a cluster` skips it by its name. */
 export const BY_HAND = ['test/integration/kubernetes/chart-move.test.ts']
 
 const CLUSTER = 'scripts/ci/kubernetes/with.sh'
