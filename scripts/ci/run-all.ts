@@ -7,9 +7,9 @@ import { countOf, excerptOf, runStep, type Step, type StepResult, testsOf } from
 import { type Prepared, prepare, type Tool } from './tools.ts'
 
 export interface Plan {
-  /** Run first, one at a time. */
-  first: Step[]
-  /** Steps of a chain run in order. `slots` chains run at once, in this order as far as their tools are ready. */
+  /** Steps of a chain run in order. These chains run at once, before the others. */
+  first: Step[][]
+  /** `slots` of these chains run at once, in this order as far as their tools are ready. */
   chains: Step[][]
   slots: number
   /** Run when everything else has ended, including second tries. */
@@ -60,19 +60,22 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
     isThere.add(name)
     if (seconds > 1) say(`   ${name} is installed after ${Math.round(seconds)} s`)
   }
-  const tools = prepare([...plan.first, ...plan.chains.flat()], plan.tools, { dir, done, signal })
+  const tools = prepare([...plan.first, ...plan.chains].flat(), plan.tools, { dir, done, signal })
   const run = async (step: Step) => {
     const result = await runWithTools(step, tools, settings)
     results.push(result)
     if (result.code === 0) settings.passed?.(result)
     say(await resultText(result))
   }
-  for (const step of plan.first) await run(step)
+  const runChain = async (steps: Step[]) => {
+    for (const step of steps) await run(step)
+  }
+  await Promise.all(plan.first.map(runChain))
   const waiting = [...plan.chains]
   const runSlot = async () => {
     while (waiting.length > 0) {
       const ready = waiting.findIndex(([first]) => (first?.needs ?? []).every((name) => isThere.has(name)))
-      for (const step of waiting.splice(Math.max(ready, 0), 1)[0] ?? []) await run(step)
+      await runChain(waiting.splice(Math.max(ready, 0), 1)[0] ?? [])
     }
   }
   await Promise.all(Array.from({ length: plan.slots }, runSlot))
@@ -80,7 +83,7 @@ export async function runAll(plan: Plan, settings: Settings): Promise<Outcome> {
   const files = settings.listed.map(({ file }) => file)
   const { flakes, failures, broken, clean } = await tryAgain(results, { ...settings, listed: files })
   const failedAtFirst = count(results, 'failed')
-  for (const step of plan.last) await run(step)
+  await runChain(plan.last)
   for (const flake of repeatedFlakes(flakes, settings.earlier, settings.listed))
     failures.push(`${flake.file} is flaky again: fix it, or list it in test/flaky.md`)
 

@@ -1,17 +1,15 @@
 /** Runs CI, which `.ci/run` describes. The cache folder records which turns passed and which tests were flaky. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import {
   appendFileSync,
-  chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { homedir, tmpdir } from 'node:os'
+import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { CLEAN_RUNS, FLAKY_LIST, type Flake, parseFlakyList } from './flaky.ts'
 import { runAll } from './run-all.ts'
@@ -65,10 +63,8 @@ const commit = git('log', '-1', '--format=%H')
 const { steps: due, why } = chooseSteps(IN_TURN, process.env.CI_TURN, kept.passes, { commit, changedSince })
 say(`In turn, because ${why}: ${due.map(({ name }) => name).join('; ')}`)
 
-const dir = mkdtempSync(join(tmpdir(), 'berth-ci-'))
-// An ordinary user has a home folder in it.
-chmodSync(dir, 0o711)
-process.env.CI_DIR = dir
+const dir = process.env.CI_DIR
+if (!dir) throw new Error('.ci/run starts this')
 process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].join(delimiter)
 // Without it, every process of the tests, and of the Berths that they start, strips the types of its modules again.
 process.env.NODE_COMPILE_CACHE = join(cache, 'node')
@@ -126,7 +122,8 @@ for (const [listedFile, isClean] of Object.entries(outcome.clean)) {
 kept.flakes = [...kept.flakes, ...outcome.flakes].slice(-100)
 save()
 
-if (outcome.failed === 0) rmSync(dir, { recursive: true, force: true })
+// It takes half a minute, and nothing waits for it.
+if (outcome.failed === 0) spawn('rm', ['-rf', dir], { detached: true, stdio: 'ignore' }).unref()
 else say(`Logs: ${dir}`)
 say(`\n${outcome.passed} passed, ${outcome.failed} failed`)
 process.exitCode = outcome.failed === 0 ? 0 : 1

@@ -1,5 +1,5 @@
 /**
- * The steps of CI. The embedded suites always run, and those on real parts in turn. The steps of a chain run in order;
+ * The steps of CI. The embedded suites always run; those on real parts, and most pages of the dashboard, in turn. The steps of a chain run in order;
  * chains run in parallel.
  */
 import type { Step } from './step.ts'
@@ -12,35 +12,63 @@ const ONE = 'node --test --test-concurrency=1'
 const WITHOUT_PARTS =
   'alerts|analytics|audit|auth|body|entries|events|feedback|files|files-update|foreign-ids|gateways|group-members|groups|headers|idempotency|keys|malformed|pin-list|psa-list|sessions|sessions-moved|usage|webhooks|webhooks-sent'
 
-/** Tests of agents that start engines of their own, most of which take 13 CPU-seconds; the others share one agent. */
-const OWN_ENGINES =
-  'backup|channels|config|engine-failures|fork|late-engine|lifecycle|live-secrets|models|pool'
-const OPENCLAW = `node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2 ${CONTRACT}`
+/** Tests of agents that start engines of their own, most of which take 15 CPU-seconds; the others share one agent. */
+const CREATED = 'backup|fork|late-engine|lifecycle|pool'
+const CONFIGURED = 'channels|config|engine-failures|live-secrets|models'
+/** What every user of the dashboard needs: its other pages take turns. */
+const MAIN_PAGES = 'dashboard|files|signin'
+/** Tests against one Berth that they share. */
+const SHARED = `node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2 ${CONTRACT}`
 
-/** The README's test command, before everything else. */
-export const FIRST: Step[] = [
-  {
-    name: 'npm test on a bare machine',
-    run: 'scripts/ci/bare.sh "$CI_DIR/bare" "$(id -un)" sh -c "npm install && npm test"',
-  },
+/** The README's test command, before everything else but checks of the code, which use what it leaves idle. */
+export const FIRST: Step[][] = [
+  [
+    {
+      name: 'npm test on a bare machine',
+      run: 'scripts/ci/bare.sh "$CI_DIR/bare" "$(id -un)" sh -c "npm install && npm test"',
+    },
+  ],
+  [
+    { name: 'check', run: 'npm run check' },
+    { name: 'unused code', run: 'npm run unused', needs: ['dashboard'] },
+    { name: 'bundle of the command line', run: 'npm run build:cli -- --check' },
+    { name: 'regular expressions', run: 'npm run regexes' },
+    { name: 'audit of the tree', run: '.ci/tree' },
+  ],
 ]
 
 export const ALWAYS: Step[][] = [
   [{ name: 'processes', run: 'npm run test:processes' }],
   [{ name: 'storage', run: 'npm run test:storage', needs: ['kubo', 'servers'] }],
-  [{ name: 'dashboard', run: 'npm run test:dashboard', needs: ['browser', 'engines'] }],
   [
-    { name: 'check', run: 'npm run check' },
-    { name: 'unused code', run: 'npm run unused' },
-    { name: 'bundle of the command line', run: 'npm run build:cli -- --check' },
-    { name: 'regular expressions', run: 'npm run regexes' },
-    { name: 'audit of the tree', run: '.ci/tree' },
+    {
+      name: 'dashboard',
+      run: `npm run --prefix dashboard check && ${SHARED} dashboard/test/@(${MAIN_PAGES}).test.ts`,
+      needs: ['browser', 'dashboard'],
+    },
   ],
   [{ name: 'first start on a bare machine', run: '.ci/first-start "$CI_DIR/bare"', needs: ['servers'] }],
 ]
 
 /** The move of a Berth into a cluster takes too long: `berth in a cluster` skips it by its name. */
 export const BY_HAND = ['test/integration/kubernetes/chart-move.test.ts']
+
+/** Tests of agentd that start the real engine most often. */
+const ENGINE_STARTS = 'engine|refusals'
+const ENGINE = 'node --test --test-concurrency=2'
+
+const TORTURE_OF_AGENTS = 'agents|backup|disks|models|pool|workspaces'
+const TORTURE =
+  'node --import ./test/support/async-context.ts --test --test-concurrency=2 --test-global-setup=test/torture/setup.ts'
+/**
+ * Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points, with
+ * a different selection in each run.
+ */
+const TORTURE_SETTINGS = {
+  BERTH_TORTURE_DOCKERD: '1',
+  BERTH_TORTURE_BACKEND: 'redis',
+  BERTH_TORTURE_SHARE: '6',
+}
 
 const CLUSTER = 'scripts/ci/kubernetes/with.sh'
 const STACK = 'scripts/ci/compose.sh'
@@ -59,17 +87,22 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: 'contract on real parts',
-    // All contract tests that use a real part, and agent tests that need a container.
-    run: `node --import ./test/support/async-context.ts --test --test-concurrency=2 ${CONTRACT} \
-      test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
+    run: `${SHARED} test/contract/!(${WITHOUT_PARTS}|*.processes).test.ts \
       test/contract/{full-disk,full-disk-parts,outage,tus-outage,tus-aborted,uploads-quota,settings}.processes.test.ts \
-      test/contract/{command-line,gateway-serving-memory,gc}.processes.test.ts \
-      test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
+      test/contract/{command-line,gateway-serving-memory,gc}.processes.test.ts`,
+    env: { BERTH_TEST_STACK: 'real' },
+    needs: DOCKER_TOOLS,
+    containers: ['docker'],
+    paths: ['src/storage/kubo'],
+  },
+  {
+    name: 'agents in docker',
+    run: `${SHARED} test/contract/openclaw/{lifecycle,console,terminal,files,snapshots,git,ports}.test.ts \
       test/contract/openclaw/{live-skills,egress,brokered,a2a}.test.ts`,
     env: { BERTH_TEST_STACK: 'real' },
     needs: DOCKER_TOOLS,
     containers: ['docker'],
-    paths: ['src/storage/kubo', 'src/sandboxes/docker'],
+    paths: ['src/sandboxes/docker'],
   },
   {
     name: 'pins on kubo, queue and limits on redis',
@@ -144,11 +177,17 @@ export const IN_TURN: StepInTurn[] = [
     paths: ['deploy/chart'],
   },
   {
-    name: 'torture',
-    run: 'npm run torture',
-    // Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points,
-    // with a different selection in each run.
-    env: { BERTH_TORTURE_DOCKERD: '1', BERTH_TORTURE_BACKEND: 'redis', BERTH_TORTURE_SHARE: '6' },
+    name: 'torture of pins and uploads',
+    run: `${TORTURE} test/torture/!(${TORTURE_OF_AGENTS}).test.ts`,
+    env: TORTURE_SETTINGS,
+    needs: ['servers', 'kubo', 's3'],
+    isFinal: true,
+    paths: ['test/torture'],
+  },
+  {
+    name: 'torture of agents',
+    run: `${TORTURE} test/torture/@(${TORTURE_OF_AGENTS}).test.ts`,
+    env: TORTURE_SETTINGS,
     needs: [...DOCKER_TOOLS, 's3'],
     containers: ['docker'],
     isFinal: true,
@@ -204,25 +243,43 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: 'an agent on openclaw',
-    run: `${OPENCLAW} test/contract/openclaw/!(${OWN_ENGINES}).test.ts`,
+    run: `${SHARED} test/contract/openclaw/!(${CREATED}|${CONFIGURED}).test.ts`,
     needs: ['engines', 'servers'],
     paths: ['src/openclaw', 'agentd', 'test/contract/openclaw'],
   },
   {
+    name: 'pages of the dashboard',
+    run: `${SHARED} dashboard/test/!(${MAIN_PAGES}).test.ts`,
+    needs: ['browser', 'dashboard', 'engines'],
+    paths: ['dashboard', 'clients/typescript/src/schema.ts'],
+  },
+  {
     name: 'dashboard of an agent on openclaw',
-    run: `npm ci --prefix dashboard --no-audit --no-fund && ${OPENCLAW} dashboard/test/openclaw/*.test.ts`,
-    needs: ['browser', 'engines'],
+    run: `${SHARED} dashboard/test/openclaw/*.test.ts`,
+    needs: ['browser', 'dashboard', 'engines'],
     paths: ['dashboard/src', 'dashboard/test/openclaw'],
   },
   {
-    name: 'agents on engines of their own',
-    run: `${OPENCLAW} test/contract/openclaw/@(${OWN_ENGINES}).test.ts`,
+    name: 'creation of agents on openclaw',
+    run: `${SHARED} test/contract/openclaw/@(${CREATED}).test.ts`,
     needs: ['engines', 'servers'],
     paths: ['src/openclaw', 'agentd', 'workers/agents'],
   },
   {
-    name: 'agentd on the real engine',
-    run: 'npm run test:engine',
+    name: 'configuration of agents on openclaw',
+    run: `${SHARED} test/contract/openclaw/@(${CONFIGURED}).test.ts`,
+    needs: ['engines', 'servers'],
+    paths: ['src/openclaw', 'agentd', 'workers/agents'],
+  },
+  {
+    name: 'starts of the real engine',
+    run: `${ENGINE} test/engine/@(${ENGINE_STARTS}).test.ts`,
+    needs: ['engines'],
+    paths: ['src/openclaw', 'agentd'],
+  },
+  {
+    name: 'calls of the real engine',
+    run: `${ENGINE} test/engine/!(${ENGINE_STARTS}).test.ts`,
     needs: ['engines'],
     paths: ['src/openclaw', 'agentd'],
   },

@@ -24,6 +24,7 @@ export const TOOLS: Record<string, Tool> = {
       ${apt('chromium chromium-headless-shell')}; } || command -v chromium`,
     lane: 'packages',
   },
+  dashboard: { run: 'npm ci --prefix dashboard --no-audit --no-fund', lane: 'packages' },
   btrfs: { run: `command -v mkfs.btrfs || { ${apt('btrfs-progs')}; }`, lane: 'packages' },
   docker: { run: 'scripts/ci/docker.sh', lane: 'packages' },
   engines: { run: 'scripts/ci/engines.sh', variable: 'BERTH_ENGINES_DIR', lane: 'packages' },

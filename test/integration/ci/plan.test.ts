@@ -10,7 +10,7 @@ import { chooseSteps, type Passes } from '../../../scripts/ci/turns.ts'
 import { files as grouped } from '../../groups/group.ts'
 
 const cwd = join(import.meta.dirname, '../../..')
-const steps = [...FIRST, ...ALWAYS.flat(), ...IN_TURN]
+const steps = [...FIRST, ...ALWAYS, IN_TURN].flat()
 
 describe('the steps in turn', () => {
   const head = { commit: '0000000c', changedSince: (_commit: string): string[] => [] }

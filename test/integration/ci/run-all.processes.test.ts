@@ -156,6 +156,13 @@ describe('a step', () => {
     const needy = { name: 'needy', run: '[ "$KUBO" = /path/to/ipfs ]', needs: ['kubo'] }
     assert.equal((await run({ chains: [[needy]], tools })).failed, 0)
   })
+  it('the first chains run side by side, and all others after them', async () => {
+    const [met, done] = ['met', 'done'].map((name) => join(dir, name))
+    const waits = { name: 'waits', run: `until [ -e ${met} ]; do sleep 0.1; done; touch ${done}` }
+    const meets = { name: 'meets', run: `touch ${met}` }
+    const later = { name: 'later', run: `[ -e ${done} ]` }
+    assert.equal((await run({ first: [[waits], [meets]], chains: [[later]] })).failed, 0)
+  })
   it('an interrupted run ends what runs, and starts no other step', async () => {
     const [begun, ended, other] = ['begun', 'ended', 'other'].map((name) => join(dir, name))
     const stop = new AbortController()
@@ -177,13 +184,13 @@ describe('a step', () => {
   })
   it('a step says what it cost, and the summary lists what no step ran, which fails a run of all', async () => {
     const skipping = fileOf(`it('pins', { skip: 'no Kubo' }, () => {}); it('works', () => {})`)
-    const { said } = await run({ first: [step(skipping)] })
+    const { said } = await run({ first: [[step(skipping)]] })
     assert.match(said, /-- suite: 1 passed, 0 failed, \d+ s, [\d?]+ CPU-s/)
     assert.match(said, /Skipped, by what was missing:\n {2}no Kubo:\n {4}\S+ > suite > pins/)
-    const whole = await run({ first: [step(skipping)] }, { byHand: [] })
+    const whole = await run({ first: [[step(skipping)]] }, { byHand: [] })
     assert.equal(whole.failed, 1)
     assert.match(whole.said, /^FAILED \S+ > suite > pins ran in no step: no Kubo$/m)
     const running = fileOf(`it('pins', () => {})`)
-    assert.equal((await run({ first: [step(skipping), step(running)] }, { byHand: [] })).failed, 0)
+    assert.equal((await run({ first: [[step(skipping), step(running)]] }, { byHand: [] })).failed, 0)
   })
 })
