@@ -1,6 +1,6 @@
 /**
- * The steps of CI. The embedded suites always run; those on real parts, and most pages of the dashboard, in turn. The steps of a chain run in order;
- * chains run in parallel.
+ * The steps of CI. The embedded suites always run; those on real parts, and most pages of the dashboard, in turn. The
+ * steps of a chain run in order; chains run in parallel.
  */
 import type { Step } from './step.ts'
 import type { StepInTurn } from './turns.ts'
@@ -15,7 +15,7 @@ const WITHOUT_PARTS =
 /** Tests of agents that start engines of their own, most of which take 15 CPU-seconds; the others share one agent. */
 const CREATED = 'backup|fork|late-engine|lifecycle|pool'
 const CONFIGURED = 'channels|config|engine-failures|live-secrets|models'
-/** What every user of the dashboard needs: its other pages take turns. */
+/** Every user of the dashboard needs these; its other pages take turns. */
 const MAIN_PAGES = 'dashboard|files|signin'
 /** Tests against one Berth that they share. */
 const SHARED = `node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2 ${CONTRACT}`
