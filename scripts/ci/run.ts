@@ -70,13 +70,16 @@ process.env.PATH = [join(process.cwd(), 'node_modules/.bin'), process.env.PATH].
 process.env.NODE_COMPILE_CACHE = join(cache, 'node')
 const listed = parseFlakyList(readFileSync(FLAKY_LIST, 'utf8'))
 const date = new Date().toISOString().slice(0, 10)
+const [largest = [], ...others] = ALWAYS
 const plan = {
   first: FIRST,
-  // Steps that start containers share Docker, so they run one after the other.
   chains: [
+    // It keeps all processors busy, and most steps in turn do not.
+    largest,
+    // Steps that start containers share Docker, so they run one after the other.
     due.filter(({ containers }) => containers),
     ...due.filter(({ containers }) => !containers).map((step) => [step]),
-    ...ALWAYS,
+    ...others,
   ],
   slots: 2,
   last: LAST,

@@ -7,6 +7,7 @@ import type { StepInTurn } from './turns.ts'
 
 const CONTRACT = '--test-global-setup=test/contract/setup.ts'
 const ONE = 'node --test --test-concurrency=1'
+const TWO = 'node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2'
 
 /** Whether a contract test uses Kubo, Redis or Docker: the others prove nothing new on real parts. */
 const WITHOUT_PARTS =
@@ -18,7 +19,7 @@ const CONFIGURED = 'channels|config|engine-failures|live-secrets|models'
 /** Every user of the dashboard needs these; its other pages take turns. */
 const MAIN_PAGES = 'dashboard|files|signin'
 /** Tests against one Berth that they share. */
-const SHARED = `node --import ./test/support/async-context.ts --test --test-timeout=600000 --test-concurrency=2 ${CONTRACT}`
+const SHARED = `${TWO} ${CONTRACT}`
 
 /** The README's test command, before everything else but checks of the code, which use what it leaves idle. */
 export const FIRST: Step[][] = [
@@ -37,9 +38,10 @@ export const FIRST: Step[][] = [
   ],
 ]
 
+/** The largest is the first one. */
 export const ALWAYS: Step[][] = [
   [{ name: 'processes', run: 'npm run test:processes' }],
-  [{ name: 'storage', run: 'npm run test:storage', needs: ['kubo', 'servers'] }],
+  [{ name: 'storage', run: 'npm run test:storage', needs: ['servers'] }],
   [
     {
       name: 'dashboard',
@@ -55,11 +57,9 @@ export const BY_HAND = ['test/integration/kubernetes/chart-move.test.ts']
 
 /** Tests of agentd that start the real engine most often. */
 const ENGINE_STARTS = 'engine|refusals'
-const ENGINE = 'node --test --test-concurrency=2'
 
 const TORTURE_OF_AGENTS = 'agents|backup|disks|models|pool|workspaces'
-const TORTURE =
-  'node --import ./test/support/async-context.ts --test --test-concurrency=2 --test-global-setup=test/torture/setup.ts'
+const TORTURE = `${TWO} --test-global-setup=test/torture/setup.ts`
 /**
  * Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points, with
  * a different selection in each run.
@@ -106,11 +106,17 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: 'pins on kubo, queue and limits on redis',
-    run: `node --test --test-concurrency=2 test/integration/files/psa-kubo.test.ts test/integration/vhosts/stream.test.ts \
+    run: `${TWO} test/integration/files/psa-kubo.test.ts test/integration/vhosts/stream.test.ts \
       test/integration/agents/restore.test.ts test/integration/operations/{queue,redis}.test.ts \
       test/integration/http/rate-limit.test.ts`,
     needs: ['servers', 'kubo'],
     paths: ['src/storage/kubo', 'src/operations/queue'],
+  },
+  {
+    name: 'storage in kubo',
+    run: `${TWO} test/integration/storage/{kubo,kubo-collect,kubo-full-disk,moving,snapshots}.test.ts`,
+    needs: ['servers', 'kubo'],
+    paths: ['src/storage/kubo', 'test/integration/storage/cases'],
   },
   {
     name: 'pins in an ipfs cluster',
@@ -126,7 +132,7 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: "statements on the distribution's postgresql",
-    run: `node --test --test-concurrency=2 'test/integration/db/*.test.ts'`,
+    run: `${TWO} 'test/integration/db/*.test.ts'`,
     env: { BERTH_TEST_STACK: 'real' },
     needs: ['servers'],
     paths: ['prisma/migrations'],
@@ -170,11 +176,19 @@ export const IN_TURN: StepInTurn[] = [
   {
     name: 'berth in a cluster',
     run: `${CLUSTER} ${ONE} --test-skip-pattern='an agent that ran elsewhere' \
-      test/integration/kubernetes/{chart*,engine-image}.test.ts`,
+      test/integration/kubernetes/chart{,-move,-network,-templates}.test.ts`,
+    within: CLUSTER,
+    needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry'],
+    containers: ['berth-k8s-0', 'docker'],
+    paths: ['deploy/chart'],
+  },
+  {
+    name: 'uploads and engine images in a cluster',
+    run: `${CLUSTER} ${ONE} test/integration/kubernetes/{chart-uploads,engine-image}.test.ts`,
     within: CLUSTER,
     needs: [...DOCKER_TOOLS, 'kubernetes', 'helm', 'registry', 's3'],
     containers: ['berth-k8s-0', 'docker'],
-    paths: ['deploy/chart'],
+    paths: ['deploy/chart', 'src/openclaw/image.ts'],
   },
   {
     name: 'torture of pins and uploads',
@@ -273,13 +287,13 @@ export const IN_TURN: StepInTurn[] = [
   },
   {
     name: 'starts of the real engine',
-    run: `${ENGINE} test/engine/@(${ENGINE_STARTS}).test.ts`,
+    run: `${TWO} test/engine/@(${ENGINE_STARTS}).test.ts`,
     needs: ['engines'],
     paths: ['src/openclaw', 'agentd'],
   },
   {
     name: 'calls of the real engine',
-    run: `${ENGINE} test/engine/!(${ENGINE_STARTS}).test.ts`,
+    run: `${TWO} test/engine/!(${ENGINE_STARTS}).test.ts`,
     needs: ['engines'],
     paths: ['src/openclaw', 'agentd'],
   },
