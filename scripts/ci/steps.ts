@@ -58,7 +58,7 @@ export const BY_HAND = ['test/integration/kubernetes/chart-move.test.ts']
 /** Tests of agentd that start the real engine most often. */
 const ENGINE_STARTS = 'engine|refusals'
 
-const TORTURE_OF_AGENTS = 'agents|backup|disks|models|pool|workspaces'
+const TORTURE_OF_AGENTS = 'agents|backup|disks|models|pool|rolling-upgrade|workspaces'
 const TORTURE = `${TWO} --test-global-setup=test/torture/setup.ts`
 /**
  * Pins and uploads on one of the two backends and in S3, agents on the other, each at a sixth of the crash points, with
@@ -199,7 +199,7 @@ export const IN_TURN: StepInTurn[] = [
     paths: ['test/torture'],
   },
   {
-    name: 'torture of agents',
+    name: 'torture of agents and upgrades',
     run: `${TORTURE} test/torture/@(${TORTURE_OF_AGENTS}).test.ts`,
     env: TORTURE_SETTINGS,
     needs: [...DOCKER_TOOLS, 's3'],
