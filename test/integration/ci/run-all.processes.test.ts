@@ -158,7 +158,8 @@ describe('a step', () => {
   })
   it('the first chains run side by side, and all others after them', async () => {
     const [met, done] = ['met', 'done'].map((name) => join(dir, name))
-    const waits = { name: 'waits', run: `until [ -e ${met} ]; do sleep 0.1; done; touch ${done}` }
+    const wait = `timeout 30 sh -c 'until [ -e ${met} ]; do sleep 0.1; done'`
+    const waits = { name: 'waits', run: `${wait} && touch ${done}` }
     const meets = { name: 'meets', run: `touch ${met}` }
     const later = { name: 'later', run: `[ -e ${done} ]` }
     assert.equal((await run({ first: [[waits], [meets]], chains: [[later]] })).failed, 0)
