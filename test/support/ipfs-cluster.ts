@@ -30,6 +30,9 @@ export interface TestCluster {
   stop(): Promise<void>
 }
 
+/** The addresses of all Kubos of a test, as a filter. */
+const PEERS = '/ip4/127.0.0.1/ipcidr/32'
+
 /** Starts peers with CRDT consensus, each with a Kubo. The Kubos know nothing of each other, see `connect`. */
 export async function startCluster(count: number): Promise<TestCluster> {
   const dir = await mkdtemp(join(tmpdir(), 'berth-cluster-'))
@@ -55,7 +58,8 @@ export async function startCluster(count: number): Promise<TestCluster> {
     })
   }
   await untilReady(count)
-  // Peers that join connect their Kubos.
+  // A peer connects its Kubo to the others some seconds after it joined, unless that Kubo refuses.
+  await Promise.all(kubos.map((kubo) => post(kubo, `swarm/filters/add?arg=${PEERS}`)))
   await until('no Kubo is connected to another', async () => {
     const connections = await Promise.all(kubos.map(disconnect))
     return connections.every((found) => found === 0)
@@ -72,16 +76,19 @@ export async function startCluster(count: number): Promise<TestCluster> {
   }
 }
 
+const post = (kubo: KuboNode, command: string) =>
+  fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
+
 /** Connects two Kubos, again after a restart. */
 export async function connect(kubo: KuboNode, other: KuboNode): Promise<void> {
-  await fetch(`${kubo.apiUrl}/api/v0/swarm/peering/add?arg=${other.multiaddr}`, { method: 'POST' })
+  for (const one of [kubo, other]) await post(one, `swarm/filters/rm?arg=${PEERS}`)
+  await post(kubo, `swarm/peering/add?arg=${other.multiaddr}`)
 }
 
 /** Ends the connections of a Kubo. @returns how many it had. */
 async function disconnect(kubo: KuboNode): Promise<number> {
-  const post = async (command: string) => fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
-  const { Peers } = (await (await post('swarm/peers')).json()) as { Peers: { Peer: string }[] | null }
-  for (const { Peer } of Peers ?? []) await post(`swarm/disconnect?arg=/p2p/${Peer}`)
+  const { Peers } = (await (await post(kubo, 'swarm/peers')).json()) as { Peers: { Peer: string }[] | null }
+  for (const { Peer } of Peers ?? []) await post(kubo, `swarm/disconnect?arg=/p2p/${Peer}`)
   return Peers?.length ?? 0
 }
 

@@ -47,7 +47,8 @@ describe(`embedded node: processes that share a folder (${replay})`, () => {
     const cid = `${file}`
     // The last leaf comes after the SIGKILL, however late that is.
     const release = held.hold((await held.links(file)).at(-1) as CID)
-    const first = await start()
+    // With the grace time of the second one, so that it renews the mark of its pin often enough for that.
+    const first = await start({ gcGraceMs: 100 })
     const arrived = new Promise<void>((resolve) => {
       first.onProgress(({ blocks }) => blocks > 3 && resolve())
     })
