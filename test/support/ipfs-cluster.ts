@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -30,8 +31,8 @@ export interface TestCluster {
   stop(): Promise<void>
 }
 
-/** The addresses of all Kubos of a test, as a filter. */
-const PEERS = '/ip4/127.0.0.1/ipcidr/32'
+/** Where all Kubos of tests listen, as a filter of Kubo. */
+const LOOPBACK = '/ip4/127.0.0.1/ipcidr/32'
 
 /** Starts peers with CRDT consensus, each with a Kubo. The Kubos know nothing of each other, see `connect`. */
 export async function startCluster(count: number): Promise<TestCluster> {
@@ -58,12 +59,7 @@ export async function startCluster(count: number): Promise<TestCluster> {
     })
   }
   await untilReady(count)
-  // A peer connects its Kubo to the others some seconds after it joined, unless that Kubo refuses.
-  await Promise.all(kubos.map((kubo) => post(kubo, `swarm/filters/add?arg=${PEERS}`)))
-  await until('no Kubo is connected to another', async () => {
-    const connections = await Promise.all(kubos.map(disconnect))
-    return connections.every((found) => found === 0)
-  })
+  if (count > 1) await separate(kubos)
   return {
     peers,
     api,
@@ -76,12 +72,24 @@ export async function startCluster(count: number): Promise<TestCluster> {
   }
 }
 
+/**
+ * Ends all connections of Kubos. They refuse new ones until {@link connect}: a peer of IPFS Cluster connects its Kubo to
+ * the others some seconds after it joined.
+ */
+async function separate(kubos: KuboNode[]): Promise<void> {
+  for (const kubo of kubos) assert.ok((await post(kubo, `swarm/filters/add?arg=${LOOPBACK}`)).ok)
+  await until('no Kubo is connected to another', async () => {
+    const connections = await Promise.all(kubos.map(disconnect))
+    return connections.every((found) => found === 0)
+  })
+}
+
 const post = (kubo: KuboNode, command: string) =>
   fetch(`${kubo.apiUrl}/api/v0/${command}`, { method: 'POST' })
 
 /** Connects two Kubos, again after a restart. */
 export async function connect(kubo: KuboNode, other: KuboNode): Promise<void> {
-  for (const one of [kubo, other]) await post(one, `swarm/filters/rm?arg=${PEERS}`)
+  for (const one of [kubo, other]) await post(one, `swarm/filters/rm?arg=${LOOPBACK}`)
   await post(kubo, `swarm/peering/add?arg=${other.multiaddr}`)
 }
 
